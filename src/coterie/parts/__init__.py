@@ -1,0 +1,1 @@
+"""Arithmetic that methods share: assignments, centres, spaces, penalties, augmentation."""

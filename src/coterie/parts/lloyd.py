@@ -1,0 +1,209 @@
+"""K-means by Lloyd's iterations: all restarts advance together, rows may come from disk."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from sklearn.cluster import kmeans_plusplus
+
+SEEDING_ROWS = 100_000  # rows that the seeding looks at, at most
+SEEDING_VALUES = 2**26  # and values: 256 MB of float32
+IN_MEMORY_VALUES = 2**26  # a tensor up to this size is centred once, a larger one per chunk
+CHUNK_VALUES = 2**19  # values per chunk of rows and per chunk of distances: fits a CPU cache
+
+
+@dataclass(frozen=True)
+class KMeansResult:
+    """Centres (k, d), labels (n,) int64, inertia, and iterations of the best restart."""
+
+    centers: torch.Tensor
+    labels: torch.Tensor
+    inertia: float
+    n_iter: int
+
+
+class CenteredRows:
+    """Rows minus their mean, chunk by chunk: far from the origin float32 has too few digits."""
+
+    def __init__(self, z, chunk):
+        self.z, self.n = z, (len(z) if torch.is_tensor(z) else z.n)
+        self.chunk = chunk
+        self.mean, self.ready = None, False
+        total, square = 0.0, 0.0
+        for rows in self._raw():
+            total = total + rows.sum(dim=0, dtype=torch.float64)
+            square = square + rows.to(torch.float64).square().sum(dim=0)
+        mean = total / self.n
+        self.second_moment = float(square.sum()) / self.n
+        first = self._slice(0, 1)
+        self.mean, self.dtype, self.d = mean.to(first.dtype), first.dtype, first.shape[1]
+        spread = 0.0
+        for rows in self:
+            spread = spread + rows.square().sum(dim=0, dtype=torch.float64)
+        self.variance = float((spread / self.n).mean())
+        if torch.is_tensor(z) and z.numel() <= IN_MEMORY_VALUES:
+            self.z, self.ready = z - self.mean, True
+
+    def _slice(self, start, stop):
+        return self.z[start:stop] if torch.is_tensor(self.z) else self.z.slice(start, stop)
+
+    def _raw(self):
+        for start in range(0, self.n, self.chunk):
+            yield self._slice(start, min(start + self.chunk, self.n))
+
+    def __iter__(self):
+        for rows in self._raw():
+            yield rows if self.ready else rows - self.mean
+
+    def take(self, index):
+        """Rows at sorted positions `index` (numpy), read chunk by chunk."""
+        if self.ready:
+            return self.z[torch.from_numpy(index)]
+        picked = []
+        for at, rows in enumerate(self):
+            start = at * self.chunk
+            low, high = np.searchsorted(index, [start, start + len(rows)])
+            picked.append(rows[torch.from_numpy(index[low:high] - start)])
+        return torch.cat(picked)
+
+
+@torch.no_grad()
+def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=None):
+    """K-means with restarts.
+
+    Parameters
+    ----------
+    z : tensor (n, d), or an object with ``.n`` and ``.slice(start, stop) -> tensor`` whose rows
+        are read from disk; one pass over the rows serves all restarts.
+    k : number of clusters.
+    rng : numpy Generator; the only source of randomness.
+    n_init : restarts; the one with the lowest inertia wins.
+    max_iter, tol : a restart ends when its centres move by less than `tol` times the mean
+        variance of a feature (the rule of scikit-learn), or after `max_iter` steps.
+    init : "k-means++" (None means this), "random" (rows drawn at random), or a tensor (k, d) to
+        start from, which makes one run.
+    sample : rows that the seeding looks at, at most; 100,000 if None.
+
+    Returns
+    -------
+    KMeansResult
+        `labels` are the nearest of `centers`. An empty cluster is seeded again at a far row; it
+        stays empty only if there are fewer distinct rows than clusters.
+    """
+    n = len(z) if torch.is_tensor(z) else z.n
+    if k < 1:
+        raise ValueError(f"k={k} but at least 1 cluster is needed; raise k")
+    if n < k:
+        raise ValueError(f"z has {n} rows but k={k}; lower k or give more rows")
+    width = z.shape[1] if torch.is_tensor(z) else z.slice(0, 1).shape[1]
+    restarts = 1 if torch.is_tensor(init) else n_init
+    rows = CenteredRows(z, max(256, CHUNK_VALUES // max(width, restarts * k)))
+    centers = _seed(rows, k, rng, restarts, init, sample)  # (r, k, d)
+
+    inertia = np.full(restarts, np.inf)
+    n_iter = np.zeros(restarts, dtype=int)
+    active = np.arange(restarts)
+    smallest_gain = 1e-12 * rows.second_moment  # nearer than this is equal, up to rounding
+    for step in range(1, max_iter + 1):
+        old = centers[active]
+        sums, counts, inertia[active] = _pass(rows, old)
+        new = torch.where(counts[..., None] > 0, sums / counts[..., None].clamp_min(1), old)
+        seeded = np.zeros(len(active), dtype=bool)
+        for at in torch.nonzero((counts == 0).any(dim=1)).flatten().tolist():
+            empty = torch.nonzero(counts[at] == 0).flatten()
+            points, gains = _farthest(rows, old[at], len(empty))
+            useful = gains > smallest_gain
+            new[at, empty[: len(points)][useful]] = points[useful]
+            seeded[at] = bool(useful.any())
+        centers[active] = new
+        n_iter[active] = step
+        moved = (new - old).square().sum(dim=(1, 2)).double().numpy()
+        active = active[(moved > tol * rows.variance) | seeded]
+        if not len(active):
+            break
+
+    best = int(inertia.argmin())
+    labels, total = _label(rows, centers[best])
+    return KMeansResult(centers[best] + rows.mean, labels, total, int(n_iter[best]))
+
+
+def _seed(rows, k, rng, restarts, init, sample):
+    """Starting centres (r, k, d) in the centred frame."""
+    if torch.is_tensor(init):
+        if tuple(init.shape) != (k, rows.d):
+            raise ValueError(
+                f"init has shape {tuple(init.shape)} but k={k} and z has {rows.d} columns; "
+                f"give a tensor of shape ({k}, {rows.d})"
+            )
+        return (init.detach().to(rows.dtype) - rows.mean)[None].clone()
+    if init not in (None, "k-means++", "random"):
+        raise ValueError(f'init={init!r} is not "k-means++", "random" or a tensor (k, d)')
+    bound = sample or min(SEEDING_ROWS, SEEDING_VALUES // rows.d)
+    bound = min(rows.n, max(bound, k))
+    if bound == rows.n and rows.ready:
+        pool = rows.z
+    else:
+        pool = rows.take(np.sort(rng.choice(rows.n, bound, replace=False)))
+    starts = torch.empty(restarts, k, rows.d, dtype=rows.dtype)
+    norms = pool.square().sum(dim=1).numpy()
+    for start in starts:
+        if init == "random":
+            start.copy_(pool[torch.from_numpy(rng.choice(bound, k, replace=False))])
+        else:
+            seed = int(rng.integers(2**31 - 1))
+            found = kmeans_plusplus(pool.numpy(), k, x_squared_norms=norms, random_state=seed)[0]
+            start.copy_(torch.from_numpy(found))
+    return starts
+
+
+def _scores(rows, centers):  # (b, d), (m, d) -> (m, b)
+    """Squared distances less the norm of the row, which changes no argmin."""
+    norms = centers.square().sum(dim=1, keepdim=True)
+    return torch.addmm(norms, centers, rows.T, alpha=-2)
+
+
+def _pass(rows, centers):
+    """Sums (r, k, d) and counts (r, k) of the nearest rows, and inertia (r,), in one pass.
+
+    Clusters come first in every shape: the minimum over a leading axis runs many times faster.
+    The sums are one matrix product with the one-hot labels, which adds in a fixed order.
+    """
+    r, k, d = centers.shape
+    sums = torch.zeros(r, k, d, dtype=torch.float64)
+    counts = torch.zeros(r, k, dtype=rows.dtype)
+    inertia = torch.zeros(r, dtype=torch.float64)
+    for chunk in rows:
+        scores = _scores(chunk, centers.view(r * k, d)).view(r, k, len(chunk))
+        nearest, labels = scores.min(dim=1, keepdim=True)
+        one_hot = torch.zeros_like(scores).scatter_(1, labels, 1.0)
+        sums += (one_hot.view(r * k, -1) @ chunk).view(r, k, d)
+        counts += one_hot.sum(dim=2)
+        inertia += nearest.sum(dim=(1, 2), dtype=torch.float64)
+        inertia += chunk.square().sum(dtype=torch.float64)
+    return sums.to(rows.dtype), counts, inertia.numpy()
+
+
+def _label(rows, centers):
+    """Labels (n,) and inertia for one set of centres."""
+    labels = torch.empty(rows.n, dtype=torch.int64)
+    total, start = 0.0, 0
+    for chunk in rows:
+        nearest, found = _scores(chunk, centers).min(dim=0)
+        labels[start : start + len(chunk)] = found
+        nearest = (nearest + chunk.square().sum(dim=1)).clamp_min(0)
+        total += float(nearest.sum(dtype=torch.float64))
+        start += len(chunk)
+    return labels, total
+
+
+def _farthest(rows, centers, m):
+    """The m rows that are farthest from their centre, with their squared distances."""
+    points, gains = [], []
+    for chunk in rows:
+        gain = (chunk - centers[_scores(chunk, centers).argmin(dim=0)]).square().sum(dim=1)
+        top = gain.topk(min(m, len(gain)))
+        points.append(chunk[top.indices])
+        gains.append(top.values)
+    points, gains = torch.cat(points), torch.cat(gains)
+    top = gains.topk(min(m, len(gains)))
+    return points[top.indices], top.values
