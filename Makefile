@@ -1,0 +1,38 @@
+# `make demo` and `make test` work from a bare clone: they create .venv and install what they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check install browser clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	# torch first and pinned: an open range would pull gigabytes of GPU packages
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install -q --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]"
+	touch $(STAMP)
+
+demo: install
+	$(BIN)/coterie demo
+
+# Chromium for the report's tests; where it cannot be had they skip and say so
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	 { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	   apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
+	 echo "no Chromium here: the browser tests will be skipped"
+
+test: install browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests
+
+check: install
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/pyrefly check
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

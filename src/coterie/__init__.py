@@ -1,0 +1,39 @@
+"""coterie: deep clustering, an embedding and the clusters learned together.
+
+>>> from coterie import DEC
+>>> labels = DEC(10).fit_predict(images)
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# public name -> module; imported when first used, so that `import coterie` stays light
+_PUBLIC = {
+    "load": "registry",
+    "methods": "registry",
+    "load_data": "data",
+    "KMeans": "methods.kmeans",
+    "PCAKMeans": "methods.kmeans",
+    "GMM": "methods.gmm",
+    "SubKMeans": "methods.subkmeans",
+    "AEKMeans": "methods.ae",
+    "AESubKMeans": "methods.ae",
+    "Spectral": "methods.neighbours",
+    "UMAPGMM": "methods.neighbours",
+    "DEC": "methods.dec",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        module = import_module(f"coterie.{_PUBLIC[name]}")
+        return getattr(module, {"load_data": "load"}.get(name, name))
+    raise AttributeError(f"module 'coterie' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

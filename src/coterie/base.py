@@ -1,0 +1,260 @@
+"""Clusterer: the estimator contract that every method shares (parameters, fit, predict, save)."""
+
+import dataclasses
+import tomllib
+from importlib import resources
+from typing import Any, ClassVar, dataclass_transform
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from .data.rows import Rows, Scaling, fit_scaling
+from .engine import ENCODE_ROWS
+from .head import Head
+from .nets import Identity
+from .params import check_params, param
+from .rng import resolve_seed
+from .state import save_model
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
+class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
+    """A clustering method: rows -> network -> latents -> scores, the largest score is the label.
+
+    A subclass declares fields with `param` and fills `_fit`, which leaves `network_` and `head_`
+    behind; `assign` turns latents and head into scores. Everything else is inherited, and
+    `labels_` equals `predict(X)` because it is computed by it.
+    """
+
+    key: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
+    variants: ClassVar[dict[str, dict]] = {}  # short names of the rows in the papers' tables
+    tiny: ClassVar[dict] = {}  # settings under which a fit takes milliseconds, for tests
+    scores_are_probabilities: ClassVar[bool] = True
+
+    n_clusters: int = param(8, "number of clusters", ge=1, kw_only=False)
+    random_state: Any = param(None, "seed; None draws a new one for each fit", group="run")
+    scale: str = param(
+        "auto",
+        "input scaling: auto, none, unit (divide by the largest value), global, standard",
+        choices=("auto", "none", "unit", "global", "standard"),
+    )
+    verbose: int = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(eq=False, repr=False, kw_only=True)(cls)
+
+    # -- hooks ------------------------------------------------------------------------------
+    def _fit(self, rows: Rows) -> None:
+        """Set `network_`, `head_`, and if there is something to tell `history_`, `seconds_`."""
+        raise NotImplementedError
+
+    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        return Identity(shape)
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
+        """(n, d) -> (n, k) scores; argmax is the label."""
+        raise NotImplementedError
+
+    # -- the estimator ----------------------------------------------------------------------
+    def fit(self, X: Any, y: Any = None) -> "Clusterer":
+        """Learn the clusters of X. `y` exists for scikit-learn's sake and is never looked at."""
+        check_params(self)
+        source = self._check(X, reset=True)
+        if source.shape[0] < self.n_clusters:
+            raise ValueError(
+                f"n_samples={source.shape[0]} should be >= n_clusters={self.n_clusters}; "
+                "lower n_clusters or give more rows"
+            )
+        self.seed_ = resolve_seed(self.random_state)
+        self.scaling_ = fit_scaling(source, self.scale)
+        rows = Rows(source, self.scaling_)
+        self.input_shape_, self.row_shape_ = tuple(source.shape[1:]), rows.shape
+        self.history_: list[dict] = []
+        self.seconds_: dict[str, float] = {}
+        self.notes_: list[str] = []
+        # nothing outside notices our random numbers, whatever a user's module draws
+        with torch.random.fork_rng(devices=[]):
+            self._fit(rows)
+        self.labels_ = self._labels(rows)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:  # (n,) int
+        """Cluster of each row, in the order of the rows."""
+        return self._labels(self._rows(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # (n, k) float32, rows sum to 1
+        """Soft assignment by the method's own rule."""
+        return self._map(self._rows(X), lambda z: self.probabilities(self.assign(z, self.head_)))
+
+    def transform(self, X: Any) -> np.ndarray:  # (n, d) float32
+        """Embedding of each row."""
+        return self._map(self._rows(X), self.embed)
+
+    def embed(self, latents: torch.Tensor) -> torch.Tensor:
+        """What `transform` shows of the latents."""
+        return latents
+
+    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores if self.scores_are_probabilities else torch.softmax(scores, 1)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embed(torch.zeros(1, self.network_.embedding_dim)).shape[1])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names for scikit-learn's pipelines: dec0, dec1, ..."""
+        check_is_fitted(self, "head_")
+        prefix = type(self).__name__.lower()
+        return np.asarray([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)
+
+    def save(self, folder: Any) -> None:
+        """Write model.safetensors and model.json; `coterie.load(folder)` brings it back."""
+        check_is_fitted(self, "head_")
+        tensors = {f"network.{k}": v for k, v in self.network_.state_dict().items()}
+        tensors |= {f"head.{k}": v for k, v in self.head_.tensors(("param", "state")).items()}
+        tensors["labels"] = torch.from_numpy(self.labels_.astype(np.int32))
+        tensors["input.shift"] = torch.from_numpy(np.array(self.scaling_.shift, np.float32))
+        tensors["input.factor"] = torch.from_numpy(np.array(self.scaling_.factor, np.float32))
+        fitted = {
+            "input_shape": self.input_shape_,
+            "row_shape": self.row_shape_,
+            "scaling": self.scaling_.choice,
+            "seed": self.seed_,
+            "n_features_in": self.n_features_in_,
+            "feature_names": list(map(str, getattr(self, "feature_names_in_", []))),
+            "history": self.history_,
+            "seconds": self.seconds_,
+            "notes": self.notes_,
+        }
+        save_model(folder, tensors, {"method": self.key, "params": self._params_for_file(), "fitted": fitted})
+
+    @classmethod
+    def from_tensors(cls, tensors: dict, about: dict, **overrides: Any) -> "Clusterer":
+        """The inverse of `save`; use `coterie.load`."""
+        names = {f.name for f in dataclasses.fields(cls)}
+        params = {k: _tuples(v) for k, v in about["params"].items() if k in names}
+        self = cls(**(params | overrides))
+        fitted = about["fitted"]
+        self.input_shape_, self.row_shape_ = tuple(fitted["input_shape"]), tuple(fitted["row_shape"])
+        self.n_features_in_, self.seed_ = fitted["n_features_in"], fitted["seed"]
+        if fitted["feature_names"]:
+            self.feature_names_in_ = np.asarray(fitted["feature_names"], dtype=object)
+        self.history_, self.seconds_ = fitted["history"], fitted["seconds"]
+        self.notes_ = fitted["notes"]
+        self.scaling_ = Scaling(
+            fitted["scaling"], tensors["input.shift"].numpy(), tensors["input.factor"].numpy()
+        )
+        self.labels_ = tensors["labels"].numpy().astype(np.int64)
+        self.head_ = Head.from_tensors({k[5:]: v for k, v in tensors.items() if k.startswith("head.")})
+        self.network_ = self.build_network(self.row_shape_, torch.Generator())
+        self.network_.load_state_dict(
+            {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
+        )
+        self.network_.eval()
+        self._after_fit()
+        return self
+
+    @classmethod
+    def paper(cls, dataset: str, **overrides: Any) -> "Clusterer":
+        """This method with its paper's settings for a data set (presets/KEY.toml)."""
+        try:
+            text = resources.files("coterie.presets").joinpath(f"{cls.key}.toml").read_text()
+        except FileNotFoundError:
+            raise ValueError(f"{cls.__name__} has no published settings; use its defaults") from None
+        preset = tomllib.loads(text)
+        if dataset not in preset["datasets"]:
+            known = ", ".join(sorted(preset["datasets"]))
+            raise ValueError(f"no published settings of {cls.__name__} for {dataset!r}; there are: {known}")
+        common, own = dict(preset.get("common", {})), dict(preset["datasets"][dataset])
+        variant = overrides.pop("variant", None)
+        if variant:
+            overrides = {**cls.variants[variant], **overrides}
+            own = {**own, **own.pop(variant, {})}
+        own = {k: v for k, v in own.items() if not isinstance(v, dict)}
+        return cls(**{k: _tuples(v) for k, v in {**common, **own, **overrides}.items()})
+
+    # -- helpers ----------------------------------------------------------------------------
+    def _after_fit(self) -> None:
+        """Attributes that can be read off network and head (also after load)."""
+
+    def _check(self, X: Any, reset: bool) -> Any:
+        """Anything array-like -> ndarray, memory map or CSR with finite numbers (checked later)."""
+        if isinstance(X, torch.Tensor):
+            X = X.detach().cpu().numpy()
+        if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:
+            # scikit-learn's check would read the whole file into memory
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            source = X
+        else:
+            source = validate_data(
+                self, X, reset=reset, accept_sparse="csr", allow_nd=True, ensure_min_samples=2 if reset else 1,
+                dtype=None if _numeric(X) else "numeric", ensure_all_finite=False,
+            )
+        if not sp.issparse(source) and source.dtype.kind not in "fiub":
+            source = source.astype(np.float32)
+        if not sp.issparse(source) and source.ndim > 4:
+            raise ValueError(f"Found array with dim {source.ndim}; images are (n, h, w) or (n, h, w, c)")
+        if not reset and tuple(source.shape[1:]) != self.input_shape_:
+            raise ValueError(
+                f"X has rows of shape {tuple(source.shape[1:])}, but {type(self).__name__} was fitted "
+                f"with {self.input_shape_}; give rows of that shape"
+            )
+        return source
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self, "head_")
+        source = self._check(X, reset=False)
+        from .data.rows import check_finite
+
+        check_finite(source)
+        return Rows(source, self.scaling_)
+
+    def _map(self, rows: Rows, function: Any) -> np.ndarray:
+        """Apply encode and a function to all rows in chunks; memory does not grow with n."""
+        step, out = min(ENCODE_ROWS, rows.chunk), None
+        with torch.inference_mode():
+            for start in range(0, rows.n, step):
+                part = function(self.network_.encode(rows.slice(start, start + step))).numpy()
+                if out is None:
+                    out = np.empty((rows.n, *part.shape[1:]), part.dtype)
+                out[start : start + len(part)] = part
+        return out
+
+    def _labels(self, rows: Rows) -> np.ndarray:
+        return self._map(rows, lambda z: self.assign(z, self.head_).argmax(1))
+
+    def _params_for_file(self) -> dict:
+        params = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if callable(value) or isinstance(value, nn.Module) or f.name == "callback":
+                continue
+            if isinstance(value, (tuple, list)) and any(isinstance(v, nn.Module) for v in value):
+                continue
+            if f.name == "random_state" and value is not None:
+                value = self.seed_ if hasattr(self, "seed_") else None
+            params[f.name] = value.item() if isinstance(value, np.generic) else value
+        return params
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _numeric(X: Any) -> bool:
+    return getattr(getattr(X, "dtype", None), "kind", "O") in "fiub"
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

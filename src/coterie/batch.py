@@ -1,0 +1,114 @@
+"""What a method sees while it trains: a batch, a view of all rows, a step with optimisers."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from .rng import numpy_rng, torch_rng
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+Terms = dict[str, torch.Tensor]
+
+
+class Batch:
+    """One mini-batch (this process's part of it).
+
+    Attributes
+    ----------
+    rows : (b,) positions of these rows in the data, to look up per-row state of the head
+    clean : (b, *shape) the rows themselves
+    x : (b, *shape) what the network sees: the rows, or their augmented version
+    z, x_hat : embedding of x and its reconstruction, computed when first asked for
+    """
+
+    def __init__(self, engine: "Engine", index: torch.Tensor, augment: Callable | None):
+        self._world = engine.world
+        self.network = engine.network
+        self.epoch, self.step = engine.epoch, engine.step
+        whole = len(index)
+        # fewer rows than processes: everybody takes all of them, with a smaller weight
+        self.rows = engine.world.share(index) if whole >= engine.world.size else index
+        self.size = whole
+        self._total = whole if whole >= engine.world.size else whole * engine.world.size
+        self.weight = len(self.rows) / self._total
+        self.clean = engine.rows.take(self.rows)
+        self.x = self.clean
+        if augment is not None:
+            self.x = augment(self.clean, engine.stream("augment", engine.world.rank))
+
+    @cached_property
+    def z(self) -> torch.Tensor:
+        return self.network.encode(self.x)
+
+    @cached_property
+    def z_clean(self) -> torch.Tensor:
+        return self.z if self.x is self.clean else self.network.encode(self.clean)
+
+    @cached_property
+    def x_hat(self) -> torch.Tensor:
+        return self.network.decode(self.z)
+
+    def mean(self, t: torch.Tensor) -> torch.Tensor:
+        """Mean over the whole batch, all processes, with gradient: (b, ...) -> (...)."""
+        if self._world.size == 1:
+            return t.mean(0)
+        return self._world.sum_with_grad(t.sum(0)) / self._total
+
+    def sum(self, t: torch.Tensor) -> torch.Tensor:
+        """Sum of a per-process quantity over processes, without gradient."""
+        return self._world.sum(t) * (self.size / self._total)
+
+
+class View:
+    """All rows at once, for `update`: embeddings are computed in chunks, when first asked for."""
+
+    def __init__(self, engine: "Engine"):
+        self._engine = engine
+        self.n = engine.rows.n
+        self.epoch, self.step, self.network = engine.epoch, engine.step, engine.network
+        self.previous = engine.labels  # labels of the last update, or None
+
+    @cached_property
+    def latents(self) -> torch.Tensor:  # (n, d)
+        return self._engine.encode_all()
+
+    def rng(self, *keys: str | int) -> np.random.Generator:
+        e = self._engine
+        return numpy_rng(e.seed, e.phase.name, e.step, *keys)
+
+
+class Step:
+    """One training step of a method with several optimisers (see `DeepClusterer.train_step`)."""
+
+    def __init__(self, engine: "Engine", index: torch.Tensor):
+        self._engine, self._index = engine, index
+        self.epoch, self.step = engine.epoch, engine.step
+        self.network: nn.Module = engine.network
+        self.n = engine.rows.n
+
+    @cached_property
+    def batch(self) -> Batch:
+        return Batch(self._engine, self._index, self._engine.phase.augment)
+
+    def draw(self, size: int, *keys: str | int) -> Batch:
+        """A batch of rows picked at random, the same for the same (seed, step, keys)."""
+        g = torch_rng(self._engine.seed, self._engine.phase.name, self.step, "draw", *keys)
+        return Batch(self._engine, torch.randint(self.n, (size,), generator=g), None)
+
+    def stream(self, *keys: str | int) -> torch.Generator:
+        """Noise for this step; a pure function of (seed, phase, step, keys)."""
+        return self._engine.stream(*keys)
+
+    def optimize(self, name: str, terms: Terms, weight: float = 1.0) -> None:
+        """One step of the optimiser `name` on the sum of the terms."""
+        self._engine.descend(name, terms, weight)
+
+    def log(self, **values: float) -> None:
+        """Numbers for the history that are not part of a loss."""
+        self._engine.count(values)

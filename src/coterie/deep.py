@@ -1,0 +1,244 @@
+"""DeepClusterer: a clusterer with a network, trained by the engine in phases."""
+
+import dataclasses
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils.metaestimators import available_if
+from torch import nn
+
+from .base import Clusterer
+from .batch import Batch, Terms, View
+from .data.rows import Rows
+from .engine import Engine
+from .head import Head
+from .nets import ACTIVATIONS, INITIALIZERS, build
+from .optim import Optim
+from .params import param
+from .parts.augment import affine
+from .phases import Call, Phase, init_head
+from .pretrain import Cache, pretraining
+from .progress import Progress
+from .rng import torch_rng
+from .state import Checkpoint, unpack
+from .world import join
+
+KINDS = ("adam", "adamw", "sgd")
+SCHEDULES = ("constant", "polynomial", "onecycle")
+
+
+def _has_decoder(self: "DeepClusterer") -> bool:
+    return self.keeps_decoder
+
+
+class DeepClusterer(Clusterer):
+    """The hooks of a deep method; see CONTRIBUTING for a walk through DEC.
+
+    init_head(latents, rng)  after pre-training: the head, its parameters are trained
+    loss(batch, head)        each step: named, already weighted terms
+    update(view, head)       every `update_every`: full-data state; labels for the stop rule
+    assign(latents, head)    scores
+    training(network)        the phases after `init`, if one phase with `loss` is not enough
+    """
+
+    keeps_decoder: ClassVar[bool] = False  # decoder still belongs to the embedding after training
+    align_labels: ClassVar[bool] = False  # k-means restarts, so names of clusters may change
+
+    net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
+    embedding_dim: int = param(10, "size of the embedding", ge=1, group="network")
+    hidden: tuple[int, ...] = param((512, 256), "hidden layers of the mlp", group="network")
+    channels: tuple[int, ...] = param((32, 64, 128), "channels of the conv net", group="network")
+    activation: str = param("relu", "of the mlp", choices=tuple(ACTIVATIONS), group="network")
+    initializer: str = param("xavier", "starting weights", choices=INITIALIZERS, group="network")
+
+    init: str = param(
+        "pretrained", "start of the network", choices=("pretrained", "random"), group="training"
+    )
+    batch_size: int = param(256, "rows per step", ge=1, group="training")
+    pretrain: str = param(
+        "plain",
+        "kind of pre-training",
+        choices=("plain", "denoise", "layerwise"),
+        group="training",
+    )
+    pretrain_epochs: float = param(20, "epochs of pre-training", ge=0, group="training")
+    pretrain_lr: float = param(3e-3, "learning rate of pre-training", gt=0, group="training")
+    pretrain_schedule: str = param(
+        "onecycle", "learning-rate schedule", choices=SCHEDULES, group="training"
+    )
+    pretrain_optimizer: str = param("adam", "optimiser", choices=KINDS, group="training")
+    epochs: float = param(20, "most epochs of clustering", ge=0, group="training")
+    lr: float = param(1e-3, "learning rate of clustering", gt=0, group="training")
+    schedule: str = param("constant", "learning-rate schedule", choices=SCHEDULES, group="training")
+    optimizer: str = param("adam", "optimiser of clustering", choices=KINDS, group="training")
+    momentum: float = param(0.9, "momentum of sgd", ge=0, le=1, group="training")
+    clip: float | None = param(None, "largest norm of a gradient", gt=0, group="training")
+    update_every: int | float = param(
+        1.0, "full-data update: a float counts epochs, an int mini-batches", gt=0, group="training"
+    )
+    tol: float = param(
+        1e-3, "stop when a smaller share of labels changes between updates", ge=0, group="training"
+    )
+    n_init: int = param(10, "restarts of k-means", ge=1, group="training")
+    augment: str = param(
+        "auto",
+        "auto (affine for images), affine, or none",
+        choices=("auto", "affine", "none"),
+        group="training",
+    )
+    empty: str = param(
+        "reseed",
+        "what to do about clusters without rows",
+        choices=("reseed", "keep", "raise"),
+        group="training",
+    )
+
+    checkpoint_dir: Any = param(None, "folder for checkpoints; a fit resumes from it", group="run")
+    checkpoint_seconds: float = param(30.0, "time between checkpoints", ge=0, group="run")
+    time_budget: float | None = param(None, "seconds that the fit may take", gt=0, group="run")
+    cache_dir: Any = param(None, "folder for pre-trained networks, shared by fits", group="run")
+    devices: int = param(1, "processes that share the work", ge=1, group="run")
+    callback: Any = param(None, "called with the record of each epoch", group="run")
+
+    # -- hooks ------------------------------------------------------------------------------
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        raise NotImplementedError
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        raise NotImplementedError
+
+    def update(self, view: View, head: Head) -> torch.Tensor | None:
+        return None
+
+    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        return build(
+            self.net,
+            shape,
+            embedding_dim=self.embedding_dim,
+            hidden=self.hidden,
+            channels=self.channels,
+            activation=self.activation,
+            initializer=self.initializer,
+            generator=generator,
+        )
+
+    def training(self, network: nn.Module) -> list[Phase | Call]:
+        """What follows the start of the head: one phase with `loss` and `update`."""
+        return [self.phase("train", self.epochs, loss=self.loss, update=self._update_hook())]
+
+    # -- helpers for `training` -------------------------------------------------------------
+    def phase(self, name: str, epochs: float, **changes: Any) -> Phase:
+        """A phase with this estimator's batch size, optimiser, augmentation and stop rule."""
+        settings = {
+            "batch_size": self.batch_size,
+            "optim": self.optim(),
+            "augment": self._augmentation(),
+            "update_every": self.update_every,
+            "tol": self.tol,
+            "align": self.align_labels,
+        }
+        return Phase(name, epochs, **(settings | changes))
+
+    def optim(self, **changes: Any) -> Optim:
+        settings = {"kind": self.optimizer, "lr": self.lr, "schedule": self.schedule}
+        settings |= {"momentum": self.momentum, "clip": self.clip}
+        return Optim(**(settings | changes))
+
+    def _update_hook(self) -> Any:
+        return self.update if type(self).update is not DeepClusterer.update else None
+
+    def _augmentation(self) -> Any:
+        image = len(self.row_shape_) == 3
+        if self.augment == "affine" and not image:
+            raise ValueError(
+                f"augment='affine' turns images, but each row here has shape {self.row_shape_}; "
+                "give X as (n, h, w) or use augment='auto'"
+            )
+        return affine if image and self.augment != "none" else None
+
+    # -- fit --------------------------------------------------------------------------------
+    def _fit(self, rows: Rows) -> None:
+        world = join(self.devices)
+        keyed = self.checkpoint_dir is not None or self.cache_dir is not None
+        fingerprint = rows.fingerprint() if keyed else ""
+        checkpoint = self._checkpoint(fingerprint)
+        network = self.build_network(rows.shape, torch_rng(self.seed_, "network"))
+        with Progress(self.verbose if world.leader else 0, self.callback) as progress:
+            engine = Engine(
+                rows,
+                network,
+                self.assign,
+                seed=self.seed_,
+                world=world,
+                progress=progress,
+                checkpoint=checkpoint,
+                checkpoint_seconds=self.checkpoint_seconds,
+                time_budget=self.time_budget,
+                empty=self.empty,
+            )
+            engine.run(self._plan(network, fingerprint))
+        self.network_, self.head_ = engine.network.eval(), engine.head
+        self.history_, self.seconds_ = engine.history, engine.seconds
+        self.notes_ = engine.notes
+        self._after_fit()
+        self._warn_if_collapsed(rows)
+
+    def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
+        before: list[Phase | Call] = []
+        if self.init == "pretrained":
+            before = pretraining(self, network)
+            if self.cache_dir is not None and isinstance(self.net, str):
+                before = Cache(self, fingerprint, self.seed_).plan(before)
+        return [*before, init_head(self.init_head), *self.training(network)]
+
+    def _checkpoint(self, fingerprint: str) -> Checkpoint | None:
+        if self.checkpoint_dir is None:
+            return None
+        run_only = {f.name for f in dataclasses.fields(self) if f.metadata.get("group") == "run"}
+        params = {k: v for k, v in self._params_for_file().items() if k not in run_only}
+        key = {"method": self.key, "data": fingerprint, "seed": self.seed_, **params}
+        checkpoint = Checkpoint(self.checkpoint_dir, key)
+        if self.random_state is None and checkpoint.path.exists():
+            # the interrupted fit drew its own seed: go on with that one
+            self.seed_ = key["seed"] = unpack(checkpoint.path)[1].get("key", {}).get("seed", self.seed_)
+        return checkpoint
+
+    def _warn_if_collapsed(self, rows: Rows) -> None:
+        used = len(np.unique(self._labels(rows)))
+        if used < self.n_clusters:
+            text = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
+            self.notes_.append(text)
+            if used == 1:
+                warnings.warn(
+                    f"{text}: the result has collapsed; scale the input, pre-train longer, "
+                    "or lower the learning rate",
+                    stacklevel=4,
+                )
+
+    # -- looking inside ---------------------------------------------------------------------
+    @available_if(_has_decoder)
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """X through the network and back, in the units and the shape of X."""
+        return self._to_input(self._map(self._rows(X), self.network_.decode))
+
+    @available_if(_has_decoder)
+    def centers_in_input_space(self) -> np.ndarray:  # (k, *shape of a row)
+        """The cluster centres, decoded."""
+        with torch.inference_mode():
+            return self._to_input(self.network_.decode(self.head_.centers).numpy())
+
+    @available_if(_has_decoder)
+    def interpolate(self, a: int, b: int, steps: int = 8) -> np.ndarray:  # (steps, *shape)
+        """Decoded path from the centre of cluster a to that of cluster b."""
+        t = torch.linspace(0, 1, steps).unsqueeze(1)
+        with torch.inference_mode():
+            path = (1 - t) * self.head_.centers[a] + t * self.head_.centers[b]
+            return self._to_input(self.network_.decode(path).numpy())
+
+    def _to_input(self, x: np.ndarray) -> np.ndarray:
+        """Channel-first scaled rows -> the user's shape and units."""
+        if x.ndim == 4:
+            x = x[:, 0] if len(self.input_shape_) == 2 else x.transpose(0, 2, 3, 1)
+        return self.scaling_.undo(x)

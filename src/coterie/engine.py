@@ -1,0 +1,307 @@
+"""The only training loop: phases, batches, optimisers, the stop rule, checkpoints, averaging.
+
+Order and noise are pure functions of (seed, phase, epoch, step), so a checkpoint holds nothing but
+tensors and counters, and a resumed run makes the same bits as one that was never stopped.
+"""
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from .batch import Batch, Step, Terms, View
+from .data.rows import Rows
+from .head import Head
+from .optim import load_optimizer, optimizer_tensors
+from .parts.centers import align, changed_share, reseed_empty
+from .phases import Call, Phase
+from .progress import Progress
+from .rng import derive, numpy_rng, torch_rng
+from .state import Checkpoint
+from .world import World
+
+ENCODE_ROWS = 4096  # rows per forward pass without gradient
+SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
+
+
+class TrainingError(RuntimeError):
+    """Training went wrong in a way that a result would hide: a NaN loss, an empty cluster."""
+
+
+class Engine:
+    """Carries (network, head) through the phases of a plan."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        network: nn.Module,
+        assign: Callable[[torch.Tensor, Head], torch.Tensor],
+        *,
+        seed: int,
+        world: World,
+        progress: Progress,
+        checkpoint: Checkpoint | None = None,
+        checkpoint_seconds: float = 30.0,
+        time_budget: float | None = None,
+        empty: str = "reseed",
+    ):
+        self.rows, self.network, self.assign = rows, network, assign
+        self.seed, self.world, self.progress = seed, world, progress
+        self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
+        self.time_budget, self.empty = time_budget, empty
+        self.head: Head | None = None
+        self.labels: torch.Tensor | None = None
+        self.history: list[dict] = []
+        self.seconds: dict[str, float] = {}
+        self.notes: list[str] = []
+        self.index = self.epoch = self.step = 0  # position: phase, epoch, step in the phase
+        self._sums: dict[str, float] = {}
+        self._saved_at = time.monotonic()
+
+    # -- the plan ---------------------------------------------------------------------------
+    def run(self, plan: list[Phase | Call]) -> None:
+        resume = self._load(plan) if self.checkpoint else None
+        for i in range(self.index, len(plan)):
+            self.index, self.phase = i, plan[i]
+            begin = time.perf_counter()
+            if isinstance(plan[i], Call):
+                self.progress.phase(plan[i].name)
+                plan[i].function(self)
+            else:
+                self._train(plan, resume)
+            resume = None
+            name = plan[i].name
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+            self.index, self.epoch, self.step, self._sums = i + 1, 0, 0, {}
+            self._save({})
+
+    def _train(self, plan: list[Phase | Call], resume: dict | None) -> None:
+        phase, n = self.phase, self.rows.n
+        steps = math.ceil(n / phase.batch_size)
+        self._limit = max(1, math.ceil(phase.epochs * steps)) if phase.epochs > 0 else 0
+        if phase.optimizers:
+            groups = phase.optimizers(self.network, self.head)
+        else:
+            modules = [m for m in (self.network, self.head) if m is not None]
+            groups = {"main": ([p for m in modules for p in m.parameters()], phase.optim)}
+        self._optims = {k: (params, o, o.build(params)) for k, (params, o) in groups.items() if params}
+        self._average = [torch.zeros_like(p) for p in self._trained()] if phase.average else []
+        if resume:
+            self._restore(resume)
+        every = phase.update_every
+        every = every if isinstance(every, int) else max(1, round(every * steps))
+        begin = time.perf_counter()
+        self.network.train()
+        self.progress.phase(phase.name, math.ceil(self._limit / steps), self._limit)
+        order_epoch, order = -1, torch.empty(0)
+        while self.step < self._limit:
+            self.epoch, s = divmod(self.step, steps)
+            if order_epoch != self.epoch:
+                order = torch.randperm(n, generator=torch_rng(self.seed, phase.name, self.epoch))
+                order_epoch = self.epoch
+            if phase.update and self.step % every == 0 and self._update():
+                break
+            self._one_step(order[s * phase.batch_size : (s + 1) * phase.batch_size])
+            self.step += 1
+            if s + 1 == steps or self.step == self._limit:
+                self._end_epoch(s + 1, begin)
+            if self.time_budget and self.step in (8, 64):
+                self._fit_budget(plan, begin)
+            self.progress.step(self.step)
+            self._maybe_save()
+        if phase.average and self.step:
+            for p, total in zip(self._trained(), self._average):
+                p.data.copy_(total / self.step)
+        self.network.eval()
+
+    def _one_step(self, index: torch.Tensor) -> None:
+        # modules with dropout draw from torch's default stream, which `fit` has forked
+        torch.default_generator.manual_seed(derive(self.seed, self.phase.name, self.step))
+        if self.phase.train_step:
+            self.phase.train_step(Step(self, index), self.head)
+        else:
+            batch = Batch(self, index, self.phase.augment)
+            self.descend("main", self.phase.loss(batch, self.head), batch.weight)
+        for p, total in zip(self._trained() if self._average else [], self._average):
+            total += p.data
+
+    def descend(self, name: str, terms: Terms, weight: float = 1.0) -> None:
+        """One optimiser step on the sum of the terms; `weight` is this process's share of rows."""
+        values = {k: t.item() for k, t in terms.items()}
+        for k, v in values.items():
+            if not math.isfinite(v):
+                raise TrainingError(
+                    f"the loss term {k!r} became {v} in phase {self.phase.name!r}, epoch "
+                    f"{self.epoch}, step {self.step}; lower the learning rate or its weight"
+                )
+        params, optim, optimizer = self._optims[name]
+        total = sum(terms.values()) if len(terms) > 1 else next(iter(terms.values()))
+        optimizer.zero_grad()
+        # gradients go to this optimiser's parameters only: a generator's turn leaves the critic be
+        grads = torch.autograd.grad(total * weight if weight != 1 else total, params, allow_unused=True)
+        for p, g in zip(params, grads):
+            p.grad = g
+        self.world.sum_gradients(params)
+        if optim.clip:
+            nn.utils.clip_grad_norm_(params, optim.clip)
+        for group in optimizer.param_groups:
+            group["lr"] = optim.rate(self.step / self._limit)
+        optimizer.step()
+        self.count({k: v * weight for k, v in values.items()})
+
+    def count(self, values: dict[str, float]) -> None:
+        for k, v in values.items():
+            self._sums[k] = self._sums.get(k, 0.0) + v
+
+    # -- full-data work ---------------------------------------------------------------------
+    @torch.inference_mode()
+    def encode_all(self) -> torch.Tensor:  # (n, d), rows in order, the same on every process
+        training = self.network.training
+        self.network.eval()
+        start, stop = self.world.span(self.rows.n)
+        step = min(ENCODE_ROWS, self.rows.chunk)
+        parts = [
+            self.network.encode(self.rows.slice(a, min(a + step, stop)))
+            for a in range(start, stop, step)
+        ]
+        self.network.train(training)
+        # a plain copy: tensors of inference mode may not enter autograd later
+        return self.world.concat(torch.cat(parts), self.rows.n).clone()
+
+    def _update(self) -> bool:
+        """Refresh the method's full-data state; True when the labels have settled."""
+        phase, k = self.phase, 0
+        with torch.no_grad():
+            labels = phase.update(View(self), self.head)
+            if labels is not None and "centers" in self.head:
+                k = self.head.centers.shape[0]
+                if self._handle_empty(labels, k):
+                    labels = phase.update(View(self), self.head)
+        self.world.broadcast(list(self.head.tensors().values()))
+        if labels is None:
+            return False
+        if self.labels is not None and phase.align:
+            labels = align(labels, self.labels, max(k, int(labels.max()) + 1))
+        settled = self.labels is not None and changed_share(labels, self.labels) < phase.tol
+        self.labels = labels
+        return self.world.agree(settled and self.step > 0)
+
+    def _handle_empty(self, labels: torch.Tensor, k: int) -> bool:
+        counts = torch.bincount(labels, minlength=k)
+        if self.empty == "keep" or bool((counts > 0).all()):
+            return False
+        gone = torch.nonzero(counts == 0).flatten().tolist()
+        where = f"in phase {self.phase.name!r}, epoch {self.epoch}"
+        if self.empty == "raise":
+            raise TrainingError(
+                f"clusters {gone} of {k} have no rows {where}; "
+                "lower n_clusters, or use empty='reseed' or empty='keep'"
+            )
+        rng = numpy_rng(self.seed, self.phase.name, self.step, "empty")
+        centers, moved = reseed_empty(self.head.centers.data, counts, self.encode_all(), rng)
+        self.head.centers.data.copy_(centers)
+        self.notes.append(f"clusters {moved} lost all rows {where} and were re-seeded")
+        return bool(moved)
+
+    def _end_epoch(self, steps: int, begin: float) -> None:
+        record = {"phase": self.phase.name, "epoch": self.epoch}
+        sums = torch.tensor(list(self._sums.values()), dtype=torch.float64)
+        means = self.world.sum(sums) / steps
+        record |= dict(zip(self._sums, means.tolist()))
+        if self.head is not None:
+            record |= self._sizes()
+        record["seconds"] = round(time.perf_counter() - begin, 3)
+        self._sums = {}
+        self.history.append(record)
+        self.progress.epoch(record)
+
+    @torch.inference_mode()
+    def _sizes(self) -> dict[str, float]:
+        labels = self.labels
+        if labels is None:
+            index = torch.linspace(0, self.rows.n - 1, min(SAMPLE_ROWS, self.rows.n)).long()
+            self.network.eval()
+            scores = self.assign(self.network.encode(self.rows.take(index)), self.head)
+            self.network.train()
+            labels = scores.argmax(1)
+        shares = torch.bincount(labels).double() / len(labels)
+        used = shares[shares > 0]
+        return {
+            "clusters_used": len(used),
+            "smallest_share": round(used.min().item(), 4),
+            "largest_share": round(used.max().item(), 4),
+        }
+
+    def _fit_budget(self, plan: list[Phase | Call], begin: float) -> None:
+        """Shorten this phase so that it takes its share of the time that is left."""
+        left = self.time_budget - sum(self.seconds.values())
+        later = [p.epochs for p in plan[self.index + 1 :] if isinstance(p, Phase)]
+        share = left * self.phase.epochs / (self.phase.epochs + sum(later) or 1)
+        pace = (time.perf_counter() - begin) / self.step
+        limit = max(self.step + 1, min(self._limit, int(share / pace)))
+        self._limit = int(self.world.sum(torch.tensor(limit if self.world.leader else 0)))
+
+    # -- checkpoints ------------------------------------------------------------------------
+    def _trained(self) -> list[nn.Parameter]:
+        return [p for params, _, _ in self._optims.values() for p in params]
+
+    def stream(self, *keys: str | int) -> torch.Generator:
+        return torch_rng(self.seed, self.phase.name, self.step, *keys)
+
+    def _maybe_save(self) -> None:
+        if self.checkpoint is None:
+            return
+        if self.world.agree(time.monotonic() - self._saved_at >= self.checkpoint_seconds):
+            extra = {f"average.{i}": t for i, t in enumerate(self._average)}
+            for name, (_, _, optimizer) in self._optims.items():
+                extra |= {f"optim.{name}.{k}": v for k, v in optimizer_tensors(optimizer).items()}
+            self._save(extra)
+
+    def _save(self, extra: dict[str, torch.Tensor]) -> None:
+        if self.checkpoint is None or not self.world.leader:
+            return
+        tensors = {f"network.{k}": v for k, v in self.network.state_dict().items()} | extra
+        if self.head is not None:
+            tensors |= {f"head.{k}": v for k, v in self.head.tensors().items()}
+        if self.labels is not None:
+            tensors["labels"] = self.labels
+        position = {
+            "position": [self.index, self.epoch, self.step],
+            "limit": getattr(self, "_limit", 0),
+            "sums": self._sums,
+            "history": self.history,
+            "seconds": self.seconds,
+            "notes": self.notes,
+        }
+        self.checkpoint.save(tensors, position)
+        self._saved_at = time.monotonic()
+
+    def _load(self, plan: list[Phase | Call]) -> dict | None:
+        found = self.checkpoint.load()
+        if found is None:
+            return None
+        tensors, about = found
+        self.index, self.epoch, self.step = about["position"]
+        self._sums, self.history = about["sums"], about["history"]
+        self.seconds, self.notes = about["seconds"], about["notes"]
+        self.network.load_state_dict(_under("network", tensors))
+        head = _under("head", tensors)
+        self.head = Head.from_tensors(head) if head else None
+        self.labels = tensors.get("labels")
+        if self.index < len(plan):
+            self.progress.note(f"resuming in phase {plan[self.index].name!r}, step {self.step}")
+        return {"tensors": tensors, "limit": about["limit"]} if self.step else None
+
+    def _restore(self, resume: dict) -> None:
+        """Mid-phase: the optimisers' moments and the running averages."""
+        self._limit = resume["limit"]
+        for name, (_, _, optimizer) in self._optims.items():
+            load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]))
+        for i, total in enumerate(self._average):
+            total.copy_(resume["tensors"][f"average.{i}"])
+
+
+def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {k[len(prefix) + 1 :]: v for k, v in tensors.items() if k.startswith(prefix + ".")}

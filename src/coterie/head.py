@@ -1,0 +1,45 @@
+"""The head: everything a method adds to the network, as named tensors of three kinds."""
+
+import torch
+from torch import nn
+
+Tensors = dict[str, torch.Tensor]
+
+
+class Head(nn.Module):
+    """Named tensors, so that any head can be saved, resumed and rebuilt without method code.
+
+    Parameters
+    ----------
+    params : trained by the optimiser (centres, assignment weights)
+    state : kept with the model, not trained (counts, a rotation, a temperature)
+    rows : one entry per training row, needed only while training (targets, labels)
+    """
+
+    def __init__(
+        self,
+        params: Tensors | None = None,
+        state: Tensors | None = None,
+        rows: Tensors | None = None,
+    ):
+        super().__init__()
+        self.kinds = {"param": list(params or {}), "state": list(state or {}), "rows": list(rows or {})}
+        for name, tensor in (params or {}).items():
+            self.register_parameter(name, nn.Parameter(tensor.detach().clone()))
+        for name, tensor in {**(state or {}), **(rows or {})}.items():
+            self.register_buffer(name, tensor.detach().clone())
+
+    def tensors(self, kinds: tuple[str, ...] = ("param", "state", "rows")) -> Tensors:
+        """Flat view for files: "param.centers", "state.counts", "rows.target"."""
+        return {f"{kind}.{n}": getattr(self, n).data for kind in kinds for n in self.kinds[kind]}
+
+    @classmethod
+    def from_tensors(cls, tensors: Tensors) -> "Head":
+        kinds: dict[str, Tensors] = {"param": {}, "state": {}, "rows": {}}
+        for full, tensor in tensors.items():
+            kind, name = full.split(".", 1)
+            kinds[kind][name] = tensor
+        return cls(kinds["param"], kinds["state"], kinds["rows"])
+
+    def __contains__(self, name: str) -> bool:
+        return any(name in names for names in self.kinds.values())

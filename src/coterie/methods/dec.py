@@ -1,0 +1,49 @@
+"""DEC: deep embedded clustering (Xie, Girshick, Farhadi 2016)."""
+
+import numpy as np
+import torch
+
+from ..batch import Batch, Terms, View
+from ..deep import DeepClusterer
+from ..engine import TrainingError
+from ..head import Head
+from ..params import param
+from ..parts.assign import collapsed, kl, student_t, target_distribution
+from ..parts.lloyd import kmeans
+
+
+class DEC(DeepClusterer):
+    """Sharpen a soft assignment of a pre-trained embedding towards itself."""
+
+    key = "dec"
+    title = "DEC"
+    summary = "self-sharpening soft assignment on a pre-trained embedding"
+    reference = "Xie, Girshick, Farhadi: Unsupervised deep embedding for clustering analysis, 2016"
+    variants = {"p": {"init": "pretrained"}, "r": {"init": "random"}}
+    tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
+
+    net = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    dof: float = param(1.0, "degrees of freedom of the Student-t kernel (alpha)", gt=0)
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
+        empty = latents.new_zeros(len(latents), self.n_clusters)
+        return Head(params={"centers": start.centers}, rows={"target": empty})
+
+    def update(self, view: View, head: Head) -> torch.Tensor:
+        """The target P over all rows; it stays fixed until the next update."""
+        q = self.assign(view.latents, head)
+        if collapsed(q):
+            raise TrainingError(
+                "every row has the same soft assignment, which DEC cannot leave: the embedding "
+                "has collapsed; pre-train longer or scale the input"
+            )
+        head.target.copy_(target_distribution(q))
+        return q.argmax(1)
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        q = self.assign(batch.z, head)
+        return {"kl": kl(head.target[batch.rows], q)}
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        return student_t(latents, head.centers, self.dof)

@@ -1,0 +1,67 @@
+"""The fully connected autoencoder of the papers: d-500-500-2000-p and its mirror image."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn.utils import skip_init
+
+from .init import initialise
+
+ACTIVATIONS = {"relu": lambda x: torch.relu(x), "leaky_relu": lambda x: nn.functional.leaky_relu(x, 0.2)}
+
+
+class MLP(nn.Module):
+    """Encoder d-hidden-p and decoder p-reversed(hidden)-d; code and output are linear."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        embedding_dim: int,
+        hidden: tuple[int, ...],
+        activation: str,
+        initializer: str,
+        generator: torch.Generator,
+    ):
+        super().__init__()
+        self.shape, self.embedding_dim = shape, embedding_dim
+        self.act = ACTIVATIONS[activation]
+        sizes = [math.prod(shape), *hidden, embedding_dim]
+        down = list(zip(sizes[:-1], sizes[1:]))
+        # skip_init: the layers' own start would draw from the global random stream
+        self.encoder = nn.ModuleList(skip_init(nn.Linear, i, o) for i, o in down)
+        self.decoder = nn.ModuleList(skip_init(nn.Linear, o, i) for i, o in reversed(down))
+        initialise(self, initializer, generator)
+
+    def encode(self, x: torch.Tensor) -> torch.Tensor:  # (b, *shape) -> (b, p)
+        return self._chain(self.encoder, x.flatten(1))
+
+    def decode(self, z: torch.Tensor) -> torch.Tensor:  # (b, p) -> (b, *shape)
+        return self._chain(self.decoder, z).view(-1, *self.shape)
+
+    def _chain(self, layers: nn.ModuleList, h: torch.Tensor) -> torch.Tensor:
+        for layer in layers[:-1]:
+            h = self.act(layer(h))
+        return layers[-1](h)
+
+    # -- greedy layer-wise pre-training: level i is encoder layer i and its mirror --------------
+    @property
+    def levels(self) -> int:
+        return len(self.encoder)
+
+    def level_parameters(self, i: int) -> list[nn.Parameter]:
+        return [*self.encoder[i].parameters(), *self.decoder[-1 - i].parameters()]
+
+    def below(self, x: torch.Tensor, i: int) -> torch.Tensor:
+        """The input of level i: what the already trained layers make of x."""
+        h = x.flatten(1)
+        for layer in self.encoder[:i]:
+            h = self.act(layer(h))
+        return h
+
+    def rebuild(self, h: torch.Tensor, i: int) -> torch.Tensor:
+        """Level i alone, there and back; activations as in the whole network."""
+        code = self.encoder[i](h)
+        code = code if i == self.levels - 1 else self.act(code)
+        out = self.decoder[-1 - i](code)
+        return out if i == 0 else self.act(out)

@@ -1,0 +1,54 @@
+"""A plan of training as data: what each phase minimises, over which parameters, until when."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from .batch import Batch, Step, Terms, View
+from .head import Head
+from .optim import Optim
+from .rng import numpy_rng
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+
+@dataclass
+class Phase:
+    """A stretch of training with one loss and one set of optimisers."""
+
+    name: str
+    epochs: float
+    loss: Callable[[Batch, Head], Terms] | None = None
+    train_step: Callable[[Step, Head], None] | None = None  # instead of `loss`
+    batch_size: int = 256
+    optim: Optim = field(default_factory=Optim)
+    optimizers: Callable[[nn.Module, Head], dict[str, tuple[list, Optim]]] | None = None
+    augment: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None
+    update: Callable[[View, Head], torch.Tensor | None] | None = None
+    update_every: int | float = 1.0  # int: mini-batches, float: epochs
+    tol: float = 0.0  # stop when a smaller share of labels changes between updates
+    align: bool = False  # match label names first (k-means restarted)
+    average: bool = False  # end with the mean of the weights over this phase's steps
+
+
+@dataclass
+class Call:
+    """Something done once between two phases, with the whole engine at hand."""
+
+    function: Callable[["Engine"], None]
+    name: str = "init"
+
+
+def init_head(make: Callable[[torch.Tensor, np.random.Generator], Head], name: str = "init") -> Call:
+    """Make the head from the embedding of all rows; every process takes the leader's."""
+
+    def function(engine: "Engine") -> None:
+        engine.head = make(engine.encode_all(), numpy_rng(engine.seed, name))
+        engine.world.broadcast(list(engine.head.tensors().values()))
+
+    return Call(function, name)

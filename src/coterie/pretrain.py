@@ -1,0 +1,110 @@
+"""Pre-training of an autoencoder: end to end, denoising, or greedy layer by layer; and its cache."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from .batch import Batch, Terms
+from .head import Head
+from .optim import Optim
+from .parts.augment import dropout_rows
+from .phases import Call, Phase
+from .state import StateError, pack, unpack, write_bytes
+
+if TYPE_CHECKING:
+    from .deep import DeepClusterer
+    from .engine import Engine
+
+CORRUPTION = 0.2  # share of the input that a denoising autoencoder does not see (DEC)
+
+
+def reconstruction(batch: Batch, head: Head | None = None) -> Terms:
+    """Squared error, sum over features, mean over the batch; the target is the clean row."""
+    return {"reconstruction": (batch.clean - batch.x_hat).square().flatten(1).sum(1).mean()}
+
+
+def pretraining(method: "DeepClusterer", network: torch.nn.Module) -> list[Phase | Call]:
+    """The phases of `method.pretrain`; the layer-wise ones end with a fine-tuning of the whole."""
+    optim = Optim(
+        kind=method.pretrain_optimizer, lr=method.pretrain_lr, schedule=method.pretrain_schedule
+    )
+    common = {"batch_size": method.batch_size, "optim": optim}
+
+    def corrupt(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return dropout_rows(x, generator, CORRUPTION)
+
+    noise = None if method.pretrain == "plain" else corrupt
+    plan: list[Phase | Call] = []
+    if method.pretrain == "layerwise":
+        if not hasattr(network, "level_parameters"):
+            raise ValueError("pretrain='layerwise' needs net='mlp'; use pretrain='plain' or 'denoise'")
+        each = method.pretrain_epochs / (2 * network.levels)  # half of the epochs, then the whole
+        for i in range(network.levels):
+            plan.append(_level(i, each, noise, optim, common))
+        plan.append(Phase("pretrain", method.pretrain_epochs / 2, reconstruction, **common))
+    else:
+        plan.append(
+            Phase("pretrain", method.pretrain_epochs, reconstruction, augment=noise, **common)
+        )
+    return plan
+
+
+def _level(i: int, epochs: float, noise, optim: Optim, common: dict) -> Phase:
+    """One level of a stacked denoising autoencoder: its input is dropped out, except the raw one."""
+
+    def loss(batch: Batch, head: Head | None) -> Terms:
+        network = batch.network
+        with torch.no_grad():
+            clean = network.below(batch.clean, i)
+            seen = clean if i == 0 else network.below(batch.x, i)
+        rebuilt = network.rebuild(seen, i)
+        return {"reconstruction": (clean - rebuilt).square().sum(1).mean()}
+
+    def optimizers(network, head):
+        return {"main": (network.level_parameters(i), optim)}
+
+    return Phase(f"pretrain-{i}", epochs, loss, optimizers=optimizers, augment=noise, **common)
+
+
+class Cache:
+    """Pre-trained networks by content: data, network, pre-training settings and seed.
+
+    Methods, numbers of clusters and repeated runs share an entry; the seconds of the original
+    training are kept with it, so that costs stay comparable.
+    """
+
+    FIELDS = (
+        "net embedding_dim hidden channels activation initializer batch_size pretrain "
+        "pretrain_epochs pretrain_lr pretrain_schedule pretrain_optimizer"
+    ).split()
+
+    def __init__(self, method: "DeepClusterer", fingerprint: str, seed: int):
+        about = {name: getattr(method, name) for name in self.FIELDS}
+        about |= {"data": fingerprint, "seed": seed, "threads": torch.get_num_threads()}
+        about["torch"] = torch.__version__
+        digest = hashlib.blake2b(json.dumps(about, sort_keys=True, default=str).encode(), digest_size=16)
+        self.path = Path(os.fspath(method.cache_dir)) / f"pretrained-{digest.hexdigest()}.safetensors"
+
+    def plan(self, phases: list[Phase | Call]) -> list[Phase | Call]:
+        """The phases followed by a store, or a single load when the entry is there."""
+        if self.path.exists():
+            return [Call(self._load, "pretrain")]
+        return [*phases, Call(self._store, "pretrain")]
+
+    def _store(self, engine: "Engine") -> None:
+        if engine.world.leader:
+            about = {"seconds": sum(engine.seconds.values()), "history": engine.history}
+            write_bytes(self.path, pack(engine.network.state_dict(), about))
+
+    def _load(self, engine: "Engine") -> None:
+        tensors, about = unpack(self.path)
+        try:
+            engine.network.load_state_dict(tensors)
+        except RuntimeError as err:
+            raise StateError(f"{self.path} does not fit this network; delete it ({err})") from None
+        engine.history, engine.seconds = about["history"], {"pretrain": about["seconds"]}
+        engine.progress.note("pre-trained network taken from the cache")

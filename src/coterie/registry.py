@@ -1,0 +1,45 @@
+"""The list of methods that the command line, the docs, the benchmarks and the tests walk over."""
+
+import difflib
+from importlib import import_module
+from typing import Any
+
+from .base import Clusterer
+from .state import load_model
+
+# key -> (module in methods/, class); imported when asked for
+METHODS = {
+    "kmeans": ("kmeans", "KMeans"),
+    "gmm": ("gmm", "GMM"),
+    "pca_kmeans": ("kmeans", "PCAKMeans"),
+    "subkmeans": ("subkmeans", "SubKMeans"),
+    "ae_kmeans": ("ae", "AEKMeans"),
+    "ae_subkmeans": ("ae", "AESubKMeans"),
+    "spectral": ("neighbours", "Spectral"),
+    "umap_gmm": ("neighbours", "UMAPGMM"),
+    "dec": ("dec", "DEC"),
+}
+
+
+def get(key: str) -> type[Clusterer]:
+    """The class of a method, by its key."""
+    if key not in METHODS:
+        near = difflib.get_close_matches(key, METHODS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"there is no method {key!r}{hint} (methods: {', '.join(METHODS)})")
+    module, name = METHODS[key]
+    return getattr(import_module(f"coterie.methods.{module}"), name)
+
+
+def methods() -> dict[str, type[Clusterer]]:
+    """All methods, imported."""
+    return {key: get(key) for key in METHODS}
+
+
+def load(folder: Any, **overrides: Any) -> Clusterer:
+    """A model that was saved with `save`, or the model of a run folder.
+
+    Parameters given here replace the stored ones, e.g. `net=` for a model with your own modules.
+    """
+    tensors, about = load_model(folder)
+    return get(about["method"]).from_tensors(tensors, about, **overrides)
