@@ -1,0 +1,96 @@
+"""The command line: ``coterie COMMAND ...``.
+
+Commands are imported when they are called, so that ``coterie --help`` answers at once.
+
+Exit codes: 0 done, 1 unexpected error, 2 the command or the data cannot be used as given,
+130 interrupted with Ctrl-C.
+"""
+
+import os
+import sys
+import warnings
+from importlib import import_module
+
+from .flags import UsageError, did_you_mean
+
+COMMANDS = {
+    "fit": "cluster data and write a run folder",
+    "predict": "label new data with the model of a run",
+    "evaluate": "score a run against known labels",
+    "report": "write the HTML page of a run",
+    "compare": "fit several methods on the same data, side by side",
+    "methods": "list the methods",
+    "datasets": "list the named data sets",
+    "bench": "run a campaign over data sets, methods and seeds; show the results",
+    "demo": "cluster scikit-learn's digits with the default method",
+}
+
+HELP = """usage: coterie COMMAND ...
+
+Deep clustering: an embedding and the clusters, learned together.
+
+{commands}
+
+  coterie fit photos/ --clusters 12 --out runs/photos
+  coterie predict runs/photos new-photos/ --out labels.csv
+  coterie COMMAND --help tells more; coterie fit --method M --help lists the options of a method
+
+options: --version, --help, --debug (show the traceback of an error)
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in argv
+    argv = [word for word in argv if word != "--debug"]
+    warnings.showwarning = _show_warning
+    try:
+        return _dispatch(argv)
+    except KeyboardInterrupt:
+        return 130
+    except SystemExit as done:  # argparse after --help
+        return done.code or 0
+    except BrokenPipeError:  # `coterie methods | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if debug:
+            raise
+        return _explain(error)
+
+
+def _dispatch(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        lines = (f"  {name:<10}{text}" for name, text in COMMANDS.items())
+        print(HELP.format(commands="\n".join(lines)), end="")
+        return 0
+    if argv[0] == "--version":
+        from importlib.metadata import version
+
+        print(f"coterie {version('coterie')}")
+        return 0
+    command, rest = argv[0], argv[1:]
+    if command not in COMMANDS:
+        kind = "option" if command.startswith("-") else "command"
+        close = did_you_mean(command, [*COMMANDS, "--version", "--help", "--debug"])
+        raise UsageError(f"unknown {kind} '{command}'{close} (see coterie --help)")
+    return import_module(f"coterie.cli.{command}").run(rest) or 0
+
+
+def _explain(error: Exception) -> int:
+    """One line on standard error, and the exit code."""
+    if isinstance(error, (ValueError, ImportError)):  # bad input, or an extra that is missing
+        code, text = 2, str(error)
+    elif isinstance(error, OSError):
+        path = f"{error.filename}: " if error.filename else ""
+        code, text = 2, f"{path}{error.strerror or error}"
+    else:
+        text = f"unexpected {type(error).__name__}: {error} (--debug shows where)"
+        code = 1
+    print(f"coterie: {' '.join(text.split())}", file=sys.stderr)
+    return code
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    print(f"coterie: note: {message}", file=sys.stderr)

@@ -1,0 +1,30 @@
+"""``coterie evaluate``: score a run against known labels."""
+
+from coterie import runs
+
+from .flags import Parser
+from .source import known_labels
+from .summary import show_scores
+
+
+def run(argv: list[str]) -> int:
+    parser = Parser(
+        prog="coterie evaluate",
+        usage="coterie evaluate RUN [--labels FILE|COLUMN]",
+        description="Score the labels of a run against known classes. Without --labels the data\n"
+        "set's own classes are used, where it has them.",
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
+    parser.add_argument(
+        "--labels",
+        metavar="FILE|COLUMN",
+        help=".npy, or text with one label a row (an id column is matched), or a column of the data",
+    )
+    args = parser.parse_strictly(argv)
+    finished = runs.read(args.run)
+    labels = known_labels(finished, args.labels)
+
+    from coterie import metrics
+
+    show_scores(metrics.scores(labels, finished.labels))
+    return 0

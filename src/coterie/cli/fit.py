@@ -1,0 +1,215 @@
+"""``coterie fit``: cluster data and write a run folder."""
+
+import argparse
+import tomllib
+from pathlib import Path
+
+from coterie import runs
+
+from .fitting import Plan, fit_run
+from .flags import (
+    OWN,
+    Parser,
+    UsageError,
+    add_method_flags,
+    config_flags,
+    duration,
+    flag_name,
+    method_fields,
+    option_names,
+    whole,
+)
+from .source import OPTIONS, absolute, add_data_flags, data_options
+from .summary import show_run
+
+EPILOG = """DATA is a file (.npy .npz .csv .tsv .parquet .txt .jsonl), a folder of images, or the name
+of a data set (coterie datasets). The options below belong to the method {method}; for another one:
+  coterie fit --method M --help"""
+
+
+def run(argv: list[str]) -> int:
+    args, cls = parse(argv)
+    out = args.out or f"runs/{Path(args.data or 'data').stem}-{cls.key}"
+    old = runs.check_target(out, resume=args.resume, overwrite=args.overwrite)
+    if old and args.resume and not args.overwrite:
+        plan = _resumed(args, cls, out, old)
+        if old["status"] == "done":
+            if not args.quiet:
+                print(f"{out} is finished already")
+            return _show(args, runs.read(out))
+    else:
+        plan = _fresh(args, cls, out)
+    return _show(args, fit_run(plan, overwrite=args.overwrite))
+
+
+def parse(argv: list[str]) -> tuple[argparse.Namespace, type]:
+    """Read the command line in two steps: which options exist depends on the method."""
+    from coterie.registry import get
+
+    first = Parser(add_help=False)
+    for flag in ("--method", "--config", "--out"):
+        first.add_argument(flag)
+    first.add_argument("--resume", action="store_true")
+    early, _ = first.parse_known_args(argv)
+    cls = get(early.method or _method_of(early) or default_method())
+    parser = build_parser(cls)
+    if early.config:
+        argv = config_flags(early.config, option_names(parser)) + argv
+    args = parser.parse_strictly(argv)
+    if args.data and args.data_flag:
+        raise UsageError(f"DATA is given twice: {args.data} and {args.data_flag}")
+    args.data = args.data or args.data_flag
+    return args, cls
+
+
+def default_method() -> str:
+    from coterie import registry
+
+    return getattr(registry, "DEFAULT", "ae_kmeans")
+
+
+def build_parser(cls) -> Parser:
+    parser = Parser(
+        prog="coterie fit",
+        usage="coterie fit DATA [--method M] --clusters K --out RUN [options]",
+        description=EPILOG.format(method=cls.key),
+    )
+    unset = argparse.SUPPRESS
+    parser.add_argument("data", metavar="DATA", nargs="?", help="what to cluster")
+    parser.add_argument("--data", dest="data_flag", help=unset)  # the config key of DATA
+    parser.add_argument("--method", default=unset, metavar="M", help="see coterie methods")
+    parser.add_argument("--clusters", "--n-clusters", type=whole, default=unset, metavar="K")
+    parser.add_argument("--out", metavar="RUN", help="run folder (default: runs/DATA-METHOD)")
+    parser.add_argument("--config", metavar="FILE.toml", help="options from a file, same names")
+    parser.add_argument("--resume", action="store_true", help="finish a run that was stopped")
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier run")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument(
+        "--seed", "--random-state", type=int, default=unset, metavar="N", help="(default: 0)"
+    )
+    parser.add_argument("--threads", type=whole, default=unset, metavar="N")
+    parser.add_argument(
+        "--time-budget", type=duration, default=unset, metavar="T", help="such as 90s, 5m, 1h"
+    )
+    parser.add_argument(
+        "--paper", metavar="NAME", default=unset, help="start from the published settings for NAME"
+    )
+    parser.add_argument(
+        "--report",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="write report.html as well",
+    )
+    parser.add_argument(
+        "--baseline",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="run k-means on the raw data beside it",
+    )
+    add_data_flags(parser)
+    add_method_flags(parser, cls)
+    return parser
+
+
+def _method_of(early) -> str | None:
+    """The method that a config file or the run to resume names."""
+    if early.config:
+        try:
+            content = tomllib.loads(Path(early.config).read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"{early.config} is not valid TOML: {error}") from None
+        if "method" in content:
+            return str(content["method"])
+    stored = runs.peek(early.out) if early.resume and early.out else None
+    return stored["method"] if stored else None
+
+
+def _given_params(args, cls) -> dict:
+    return {name: v for name, v in vars(args).items() if name in method_fields(cls)}
+
+
+def _fresh(args, cls, out: str) -> Plan:
+    if args.data is None:
+        raise UsageError("what shall be clustered? give DATA (see coterie fit --help)")
+    given = vars(args)
+    params = _given_params(args, cls)
+    if "paper" in given:
+        preset = cls.paper(args.paper, **params).get_params(deep=False)
+        params = {name: v for name, v in preset.items() if name not in OWN}
+    return Plan(
+        cls=cls,
+        source=args.data,
+        out=out,
+        n_clusters=given.get("clusters"),
+        seed=given.get("seed", 0),
+        params=params,
+        options=data_options(args),
+        threads=given.get("threads"),
+        time_budget=given.get("time_budget"),
+        quiet=args.quiet,
+        baseline=args.baseline,
+    )
+
+
+def _resumed(args, cls, out: str, old: dict) -> Plan:
+    """The plan that a run began with; whatever is said again must agree with it."""
+    stored = {name: _from_toml(value) for name, value in old["params"].items()}
+    k = stored.pop("n_clusters")
+    known = method_fields(cls)
+    source = dict(old["data"])
+    options = {name: source[name] for name in OPTIONS if name in source}
+    before = {
+        "method": old["method"],
+        "clusters": k,
+        "seed": old["seed"],
+        "threads": old["threads"],
+        "data": source["source"],
+        **options,
+        **stored,
+    }
+    now = vars(args) | {"method": cls.key}
+    if args.data:
+        now["data"] = absolute(args.data)
+    for name in (*before, *OPTIONS):
+        value = now.get(name)
+        if name in now and value is not None and _listed(value) != _listed(before.get(name)):
+            flag = "DATA" if name == "data" else flag_name(name)
+            raise UsageError(
+                f"{out} began with {flag} {before.get(name)}, not {value}; "
+                "give the same or use --overwrite"
+            )
+    return Plan(
+        cls=cls,
+        source=source["source"],
+        out=out,
+        n_clusters=k,
+        seed=old["seed"],
+        # how it runs (cache, devices) is not stored and may change
+        params=_given_params(args, cls) | {k: v for k, v in stored.items() if k in known},
+        options=options,
+        threads=old["threads"],
+        time_budget=now.get("time_budget", old.get("time_budget")),
+        quiet=args.quiet,
+        baseline=args.baseline,
+    )
+
+
+def _from_toml(value):
+    """None and tuples are written as "none" and lists."""
+    if isinstance(value, list):
+        return tuple(_from_toml(part) for part in value)
+    return None if value == "none" else value
+
+
+def _listed(value):
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _show(args, finished: runs.Run) -> int:
+    if args.report:
+        from .report import write
+
+        write(finished, None)
+    if not args.quiet:
+        show_run(finished)
+    return 0

@@ -1,0 +1,22 @@
+"""``coterie methods``: list the methods."""
+
+from .flags import Parser
+from .summary import console
+
+
+def run(argv: list[str]) -> int:
+    parser = Parser(prog="coterie methods", description="List the methods and what they do.")
+    parser.parse_strictly(argv)
+
+    from rich.table import Table
+
+    from coterie.registry import methods
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("method", "what it does", "reference"):
+        table.add_column(title, no_wrap=title == "method")
+    for key, cls in methods().items():
+        table.add_row(key, cls.summary, cls.reference)
+    console().print(table)
+    print("\noptions of a method: coterie fit --method M --help")
+    return 0

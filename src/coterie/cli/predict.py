@@ -1,0 +1,49 @@
+"""``coterie predict``: label new data with the model of a run."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from coterie import runs
+
+from .flags import Parser, UsageError
+from .source import add_data_flags, data_options, load
+
+
+def run(argv: list[str]) -> int:
+    parser = Parser(
+        prog="coterie predict",
+        usage="coterie predict RUN DATA [--out labels.csv] [--proba]",
+        description="Label new rows. They are read as the rows of the run were: same columns,\n"
+        "image size, vocabulary and scaling.",
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
+    parser.add_argument("data", metavar="DATA", help="new rows")
+    parser.add_argument("--out", metavar="FILE", help="write id,label,confidence there")
+    parser.add_argument("--proba", action="store_true", help="add a column for each cluster")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE")
+    add_data_flags(parser)
+    args = parser.parse_strictly(argv)
+
+    finished = runs.read(args.run)
+    out = Path(args.out) if args.out else None
+    if out and out.exists() and not args.overwrite:
+        raise UsageError(f"{out} exists; choose another --out or use --overwrite")
+
+    import coterie
+    from coterie.data import Recipe
+
+    estimator = coterie.load(finished.path)
+    dataset = load(args.data, data_options(args), recipe=Recipe.load(finished.path))
+    labels = np.asarray(estimator.predict(dataset.X))
+    proba = estimator.predict_proba(dataset.X) if hasattr(estimator, "predict_proba") else None
+    if args.proba and proba is None:
+        raise UsageError(f"{estimator.key} has no soft assignments; leave --proba out")
+    confidence = None if proba is None else proba.max(axis=1)
+    table = runs.labels_csv(dataset.ids, labels, confidence, proba if args.proba else None)
+    if out:
+        runs.write_atomic(out, table)
+    else:
+        sys.stdout.write(table.decode("utf-8"))
+    return 0

@@ -1,0 +1,112 @@
+"""The data options that commands share, and where labels for an evaluation come from."""
+
+import argparse
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from .flags import Parser, UsageError, did_you_mean, names
+
+OPTIONS = (
+    "columns",
+    "drop",
+    "id_column",
+    "label_column",
+    "text_column",
+    "image_size",
+    "skip_bad",
+    "embeddings",
+    "data_dir",
+)
+LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
+
+
+def add_data_flags(parser: Parser):
+    """Flags that say how the data are to be read; those not given leave no trace."""
+    group = parser.add_argument_group("data")
+
+    def add(flag, **kwargs):
+        group.add_argument(flag, default=argparse.SUPPRESS, **kwargs)
+
+    add("--columns", type=names, metavar="A,B,...", help="columns to use (default: all)")
+    add("--drop", type=names, metavar="A,B,...", help="columns to leave out")
+    add("--id-column", metavar="NAME", help="column that names the rows")
+    add("--label-column", metavar="NAME", help="column of known classes, for evaluation only")
+    add("--text-column", metavar="NAME", help="column or JSON key that holds the text")
+    add("--image-size", metavar="H[xW]", help="resize images to this size")
+    add("--skip-bad", action="store_true", help="go on without unreadable images")
+    add("--embeddings", action="store_true", help="the rows are ready embeddings")
+    add("--data-dir", metavar="DIR", help="folder of the named data sets")
+
+
+def data_options(args: argparse.Namespace) -> dict:
+    """The data options that were given, by name."""
+    return {name: value for name, value in vars(args).items() if name in OPTIONS}
+
+
+def load(source: str, options: dict, **more):
+    """Read data; what is worth knowing goes to standard error."""
+    from coterie import data
+
+    return data.load(source, **options, **more)
+
+
+def absolute(source: str) -> str:
+    """A path that still holds when the run is resumed from another folder; names stay names."""
+    return str(Path(source).resolve()) if Path(source).exists() else source
+
+
+def known_labels(run, spec: str | None) -> np.ndarray:
+    """Classes of the rows of a run, from a file, from a column of its data, or from its data."""
+    if spec is not None and Path(spec).is_file():
+        labels = labels_from_file(Path(spec), run.ids)
+    else:
+        stored = dict(run.meta["data"])
+        options = {name: stored[name] for name in OPTIONS if name in stored}
+        if spec is not None:
+            options["label_column"] = spec
+        labels = load(stored["source"], options).labels
+        if labels is None:
+            raise UsageError(
+                f"{stored['source']} has no labels of its own; give --labels FILE or a column"
+            )
+    rows = len(run.table)
+    if len(labels) != rows:
+        raise UsageError(f"{len(labels)} labels for {rows} rows of {run.path}; give one per row")
+    return np.asarray(labels)
+
+
+def labels_from_file(path: Path, ids: list[str] | None = None) -> np.ndarray:
+    """Labels from .npy, or from text with one label a row; an ``id`` column is matched by name."""
+    if path.suffix == ".npy":
+        labels = np.load(path, allow_pickle=False)
+        if labels.ndim != 1:
+            raise UsageError(f"{path} has shape {labels.shape}; labels are one number per row")
+        return _codes(labels.tolist())
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")]
+    rows = [row for row in rows if row]
+    if not rows:
+        raise UsageError(f"{path} is empty; give one label per row")
+    header = [name.strip().lower() for name in rows[0]]
+    column = next((header.index(name) for name in LABEL_COLUMNS if name in header), None)
+    if column is None and len(header) > 1:
+        close = next((m for m in (did_you_mean(h, LABEL_COLUMNS) for h in header) if m), "")
+        raise UsageError(f"{path} has no column named label (but {', '.join(rows[0])}){close}")
+    if column is None:  # one column without a header
+        return _codes([row[0] for row in rows])
+    body = rows[1:]
+    if "id" not in header or ids is None:
+        return _codes([row[column] for row in body])
+    by_id = {row[header.index("id")]: row[column] for row in body}
+    if len(by_id) != len(ids):
+        raise UsageError(f"{len(by_id)} labels in {path} for {len(ids)} rows; give one per row")
+    missing = next((i for i in ids if i not in by_id), None)
+    if missing is not None:
+        raise UsageError(f"{path} has no label for row '{missing}'")
+    return _codes([by_id[i] for i in ids])
+
+
+def _codes(labels: list) -> np.ndarray:
+    return np.unique(np.array([str(label) for label in labels]), return_inverse=True)[1]

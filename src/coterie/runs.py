@@ -1,0 +1,294 @@
+"""Run folders: everything that one fit leaves behind, in files that any program can read.
+
+``run.toml`` is written first with status "running" and last with status "done". Whatever lies
+between is only trusted once it says "done", so a kill at any moment leaves a folder that either
+resumes or loads, never one that loads half.
+"""
+
+import contextlib
+import csv
+import fcntl
+import io
+import json
+import os
+import platform
+import re
+import shutil
+import tomllib
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+FORMAT = 1
+CHUNK = 16384  # rows per piece when the whole data pass through the model
+PRODUCTS = (
+    "labels.csv",
+    "embedding.npy",
+    "history.jsonl",
+    "model.json",
+    "model.safetensors",
+    "recipe.json",
+    "recipe.safetensors",
+    "report.html",
+)
+PACKAGES = ("coterie", "torch", "numpy", "scipy", "scikit-learn")
+
+
+class RunError(ValueError):
+    """A run folder cannot be used as asked; the message says what to do."""
+
+
+@dataclass
+class Run:
+    """A finished run; read it with `coterie.runs.read`.
+
+    ``meta`` holds run.toml: method, params, seed, threads, data, versions, seconds and scores.
+    """
+
+    path: Path
+    meta: dict = field(default_factory=dict)
+
+    @cached_property
+    def table(self) -> list[list[str]]:
+        with open(self.path / "labels.csv", newline="", encoding="utf-8") as file:
+            return list(csv.reader(file))[1:]
+
+    @property
+    def ids(self) -> list[str]:
+        return [row[0] for row in self.table]
+
+    @property
+    def labels(self) -> np.ndarray:
+        return np.array([int(row[1]) for row in self.table])
+
+    @property
+    def confidence(self) -> np.ndarray:
+        return np.array([float(row[2] or "nan") for row in self.table])
+
+    @property
+    def embedding(self) -> np.ndarray:
+        return np.load(self.path / "embedding.npy", mmap_mode="r")
+
+    @property
+    def history(self) -> list[dict]:
+        lines = (self.path / "history.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def read(path) -> Run:
+    """Open a finished run; anything else is refused with the reason."""
+    path = Path(path)
+    if not path.is_dir():
+        raise RunError(f"{path} is not a folder; give the --out folder of an earlier fit")
+    meta = peek(path)
+    if meta is None:
+        raise RunError(f"{path} is not a coterie run: it has no readable run.toml")
+    if meta["status"] != "done":
+        raise RunError(f"{path} is not finished; finish it with: coterie fit --resume --out {path}")
+    return Run(path, meta)
+
+
+def peek(path) -> dict | None:
+    """The run.toml of a folder, finished or not; None when the folder is no coterie run."""
+    try:
+        meta = tomllib.loads((Path(path) / "run.toml").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return None
+    if "coterie_run" not in meta or "status" not in meta:
+        return None
+    if meta["coterie_run"] > FORMAT:
+        raise RunError(
+            f"{path} has run format {meta['coterie_run']} but this version reads up to {FORMAT}; "
+            "install a newer coterie"
+        )
+    return meta
+
+
+def check_target(path, *, resume: bool = False, overwrite: bool = False) -> dict | None:
+    """Refuse an output folder that must not be written; return its run.toml if it has one."""
+    path = Path(path)
+    meta = peek(path)
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file; --out needs a folder that does not exist yet")
+    if meta is None and path.is_dir() and any(not _scrap(p) for p in path.iterdir()):
+        raise RunError(f"{path} exists and is not a coterie run; choose another --out")
+    if meta is not None and not (resume or overwrite):
+        way = "--resume to finish it or " if meta["status"] != "done" else ""
+        raise RunError(f"{path} holds a run already; use {way}--overwrite to replace it")
+    return meta
+
+
+@contextlib.contextmanager
+def writing(path, meta: dict, *, overwrite: bool = False):
+    """Open a run folder for writing, alone; `meta` becomes its run.toml.
+
+    Overwriting removes the files of the old run and leaves everything else in the folder.
+    """
+    path = Path(path).resolve()
+    path.mkdir(parents=True, exist_ok=True)
+    with open(path / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{path} is being written by another process; wait for it") from None
+        if overwrite:
+            # before the new run.toml stands, so that no resume can meet the old checkpoint
+            shutil.rmtree(path / "checkpoint", ignore_errors=True)
+        write_toml(path / "run.toml", {"coterie_run": FORMAT, "status": "running"} | meta)
+        if overwrite:
+            for name in PRODUCTS:
+                (path / name).unlink(missing_ok=True)
+        yield path
+
+
+def withdraw(path):
+    """After an error: leave a run that can go on, or nothing."""
+    path = Path(path)
+    checkpoint = path / "checkpoint"
+    if checkpoint.is_dir() and any(checkpoint.iterdir()):
+        return
+    for name in ("run.toml", *PRODUCTS, ".lock"):
+        (path / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # not empty: it holds files of the user's
+        checkpoint.rmdir()
+    with contextlib.suppress(OSError):
+        path.rmdir()
+
+
+def finish(path, estimator, dataset, meta: dict):
+    """Write what a fit has found and mark the run as done.
+
+    Rows keep the order of the data; `dataset.ids` name them.
+    """
+    path = Path(path)
+    estimator.save(path)
+    confidence = _write_embedding(path / "embedding.npy", estimator, dataset.X)
+    write_atomic(path / "labels.csv", labels_csv(dataset.ids, estimator.labels_, confidence))
+    history = getattr(estimator, "history_", [])
+    lines = "".join(json.dumps(record, default=_plain) + "\n" for record in history)
+    write_atomic(path / "history.jsonl", lines.encode())
+    write_toml(path / "run.toml", {"coterie_run": FORMAT, "status": "done"} | meta)
+    shutil.rmtree(path / "checkpoint", ignore_errors=True)  # nothing is left to resume
+
+
+def labels_csv(ids, labels, confidence=None, proba=None) -> bytes:
+    """id,label,confidence lines; no time stamps, so equal runs give equal bytes.
+
+    `proba` (n, k) adds a column p0, p1, ... for each cluster.
+    """
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    more = [] if proba is None else [f"p{j}" for j in range(proba.shape[1])]
+    out.writerow(["id", "label", "confidence", *more])
+    for i, (row, label) in enumerate(zip(ids, labels, strict=True)):
+        sure = "" if confidence is None else f"{confidence[i]:.6g}"
+        soft = [] if proba is None else [f"{p:.6g}" for p in proba[i]]
+        out.writerow([row, int(label), sure, *soft])
+    return text.getvalue().encode("utf-8")
+
+
+def versions() -> dict[str, str]:
+    """What a number depends on besides data, parameters and seed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+@contextlib.contextmanager
+def atomic(path):
+    """A binary file that takes its name in one step, when all of it is on the disk.
+
+    A reader sees the old bytes or the new ones, never a mixture.
+    """
+    path = Path(path)
+    temp = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    try:
+        with open(temp, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temp, path)
+    except BaseException:
+        temp.unlink(missing_ok=True)
+        raise
+
+
+def write_atomic(path, data: bytes):
+    with atomic(path) as file:
+        file.write(data)
+
+
+def write_toml(path, data: dict):
+    write_atomic(path, to_toml(data).encode("utf-8", "replace"))
+
+
+def to_toml(data: dict) -> str:
+    """TOML for plain values: the standard library reads the format but does not write it.
+
+    TOML has no null: None inside a table is written as the word "none".
+    """
+    top = [f"{_key(k)} = {_value(v)}" for k, v in data.items() if not isinstance(v, dict)]
+    blocks = ["\n".join(top)]
+    for name, table in data.items():
+        if isinstance(table, dict):
+            lines = [f"{_key(k)} = {_value(v)}" for k, v in table.items()]
+            blocks.append("\n".join([f"[{_key(name)}]", *lines]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _key(name) -> str:
+    name = str(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _value(value) -> str:
+    value = _plain(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    text = "none" if value is None else str(value)
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _plain(value):
+    """numpy scalars and arrays as Python values; other objects as their text."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if value is None or isinstance(value, (bool, int, float, str, list, tuple, dict)):
+        return value
+    return str(value)
+
+
+def _scrap(path: Path) -> bool:
+    """A lock or temporary file of a run that was killed before its run.toml stood."""
+    return path.name == ".lock" or path.name.startswith(".run.toml.tmp-")
+
+
+def _write_embedding(path: Path, estimator, X) -> np.ndarray | None:
+    """Save transform(X) piece by piece, for data that do not fit in memory.
+
+    Returns the confidence of each row, when the method has soft assignments.
+    """
+    rows, confidence = X.shape[0], []
+    soft = hasattr(estimator, "predict_proba")
+    with atomic(path) as file:
+        for start in range(0, rows, CHUNK):
+            part = X[start : start + CHUNK]
+            z = np.ascontiguousarray(estimator.transform(part), dtype=np.float32)
+            if start == 0:
+                header = {"descr": "<f4", "fortran_order": False, "shape": (rows, *z.shape[1:])}
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(z.astype("<f4").tobytes())
+            if soft:
+                confidence.append(np.max(estimator.predict_proba(part), axis=1))
+    return np.concatenate(confidence) if soft else None
