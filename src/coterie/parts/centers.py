@@ -12,6 +12,7 @@ __all__ = [
     "align",
     "changed_share",
     "cluster_sums",
+    "draw_far_rows",
     "kmeans",
     "reseed_empty",
     "running_mean",
@@ -89,10 +90,7 @@ def _pair(labels, reference):
 
 @torch.no_grad()
 def reseed_empty(centers, counts, z, rng):  # (k, d), (k,), (n, d) -> (k, d), list
-    """Move each centre without rows onto a row, drawn as in k-means++.
-
-    A row is drawn with probability in proportion to its squared distance from the nearest centre
-    in use, so new centres land where the present ones serve badly, yet not always on outliers.
+    """Move each centre without rows onto a row that the other centres serve badly.
 
     Returns
     -------
@@ -101,15 +99,23 @@ def reseed_empty(centers, counts, z, rng):  # (k, d), (k,), (n, d) -> (k, d), li
     """
     empty = torch.nonzero(counts <= 0).flatten().tolist()
     centers = centers.detach().clone()
-    used = [c for c in range(len(centers)) if c not in set(empty)]
-    nearest = None
-    if empty and used:
-        nearest = squared_distances(z, centers[used]).amin(dim=1)
-    for cluster in empty:
-        weight = np.zeros(len(z)) if nearest is None else nearest.double().cpu().numpy()
+    if empty:
+        chosen = draw_far_rows(z, centers[counts > 0], len(empty), rng)
+        centers[empty] = z[chosen].to(centers.dtype)
+    return centers, empty
+
+
+def draw_far_rows(z, centers, m, rng):  # (n, d), (k, d) -> list of m rows
+    """Draw rows as k-means++ does: in proportion to the squared distance from the nearest centre.
+
+    So a new centre lands where it helps, yet not always on an outlier.
+    """
+    nearest = torch.ones(len(z)) if len(centers) == 0 else squared_distances(z, centers).amin(dim=1)
+    chosen = []
+    for _ in range(m):
+        weight = nearest.double().cpu().numpy()
         total = weight.sum()
         row = int(rng.choice(len(z), p=weight / total if total > 0 else None))
-        centers[cluster] = z[row]
-        distance = (z - z[row]).square().sum(dim=1)
-        nearest = distance if nearest is None else torch.minimum(nearest, distance)
-    return centers, empty
+        chosen.append(row)
+        nearest = torch.minimum(nearest, (z - z[row]).square().sum(dim=1))
+    return chosen
