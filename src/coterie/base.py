@@ -21,6 +21,7 @@ from .rng import resolve_seed
 from .state import save_model
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 @dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
 class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
     """A clustering method: rows -> network -> latents -> scores, the largest score is the label.
@@ -230,6 +231,12 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _labels(self, rows: Rows) -> np.ndarray:
         return self._map(rows, lambda z: self.assign(z, self.head_).argmax(1))
+
+    def _to_input(self, x: np.ndarray) -> np.ndarray:
+        """Channel-first scaled rows -> the user's shape and units."""
+        if x.ndim == 4:
+            x = x[:, 0] if len(self.input_shape_) == 2 else x.transpose(0, 2, 3, 1)
+        return self.scaling_.undo(x)
 
     def _params_for_file(self) -> dict:
         params = {}

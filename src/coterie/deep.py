@@ -236,9 +236,3 @@ class DeepClusterer(Clusterer):
         with torch.inference_mode():
             path = (1 - t) * self.head_.centers[a] + t * self.head_.centers[b]
             return self._to_input(self.network_.decode(path).numpy())
-
-    def _to_input(self, x: np.ndarray) -> np.ndarray:
-        """Channel-first scaled rows -> the user's shape and units."""
-        if x.ndim == 4:
-            x = x[:, 0] if len(self.input_shape_) == 2 else x.transpose(0, 2, 3, 1)
-        return self.scaling_.undo(x)

@@ -1,5 +1,7 @@
 """DEC: deep embedded clustering (Xie, Girshick, Farhadi 2016)."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -22,7 +24,7 @@ class DEC(DeepClusterer):
     variants = {"p": {"init": "pretrained"}, "r": {"init": "random"}}
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
 
-    net = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     dof: float = param(1.0, "degrees of freedom of the Student-t kernel (alpha)", gt=0)
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:

@@ -1,0 +1,56 @@
+"""An autoencoder first, then plain clustering of its embedding: what joint training must beat."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..deep import DeepClusterer
+from ..head import Head
+from ..params import param
+from ..phases import Call, Phase
+from .kmeans import gaussian_scores, kmeans_head
+from .subkmeans import subkmeans_head, subspace_scores
+
+
+class AEKMeans(DeepClusterer):
+    """k-means on the embedding of an autoencoder."""
+
+    key = "ae_kmeans"
+    title = "AE + k-means"
+    summary = "k-means on an autoencoder's embedding"
+    reference = "baseline of the DEC, DKM, DEKM and C-Net papers"
+    tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "n_init": 2}
+    keeps_decoder = True
+    scores_are_probabilities = False
+
+    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        return kmeans_head(latents, self.n_clusters, rng, n_init=self.n_init)
+
+    def training(self, network: nn.Module) -> list[Phase | Call]:
+        return []
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
+        return gaussian_scores(latents, head)
+
+
+class AESubKMeans(AEKMeans):
+    """SubKmeans on the embedding of an autoencoder."""
+
+    key = "ae_subkmeans"
+    title = "AE + SubKmeans"
+    summary = "SubKmeans on an autoencoder's embedding"
+    reference = "baseline of the ACe/DeC paper"
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        return subkmeans_head(latents, self.n_clusters, rng, self.n_init)
+
+    def _after_fit(self) -> None:
+        self.rotation_ = self.head_.rotation.numpy()
+        self.cluster_dims_ = int(self.head_.dims)
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
+        return subspace_scores(latents, head)

@@ -1,0 +1,97 @@
+"""Gaussian mixture, fitted by scikit-learn's EM and kept as plain tensors."""
+
+import math
+import warnings
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from ..base import Clusterer
+from ..data.rows import Rows
+from ..head import Head
+from ..nets import Identity
+from ..params import param
+from ..rng import derive, numpy_rng
+from .kmeans import FlatRows
+
+FULL_DIM = 64  # up to here a full covariance per cluster is worth its parameters
+GMM_ROWS = 200_000  # rows that EM sees, at most
+
+
+def mixture_head(z: np.ndarray, k: int, seed: int, *, start: str, covariance: str, n_init: int) -> Head:
+    """EM on z (n, d); a covariance that is not positive definite gets a larger ridge."""
+    spread = float(z.var(0).mean()) or 1.0
+    for ridge in (1e-6, 1e-4, 1e-2, 1.0):
+        model = GaussianMixture(
+            k,
+            covariance_type=covariance,
+            init_params={"kmeans": "kmeans", "random": "random"}[start],
+            n_init=n_init,
+            reg_covar=ridge * spread,
+            random_state=seed % 2**32,
+        )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(z)
+            break
+        except ValueError:
+            if ridge == 1.0:
+                raise
+    chol = model.precisions_cholesky_
+    if covariance == "diag":
+        log_det = np.log(chol).sum(1)
+    else:
+        log_det = np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(1)
+    offset = np.log(model.weights_) + log_det - 0.5 * z.shape[1] * math.log(2 * math.pi)
+    tensors = {"centers": model.means_, "chol": chol, "offset": offset}
+    return Head(state={k: torch.from_numpy(v.astype(np.float32)) for k, v in tensors.items()})
+
+
+def log_densities(z: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+    """Log of weight times density, one cluster at a time."""
+    columns = []
+    for center, chol, offset in zip(head.centers, head.chol, head.offset):
+        u = (z - center) * chol if chol.ndim == 1 else (z - center) @ chol
+        columns.append(offset - 0.5 * u.square().sum(1))
+    return torch.stack(columns, 1)
+
+
+class GMM(Clusterer):
+    """Gaussian mixture; the covariance is full for few columns and diagonal for many."""
+
+    key = "gmm"
+    title = "GMM"
+    summary = "Gaussian mixture by EM"
+    reference = "Dempster, Laird, Rubin 1977"
+    variants = {"p": {"init": "kmeans", "n_init": 1}, "r": {"init": "random", "n_init": 1}}
+    scores_are_probabilities = False
+
+    init: str = param("kmeans", "start of EM", choices=("kmeans", "random"))
+    n_init: int = param(1, "restarts", ge=1)
+    covariance: str = param(
+        "auto", "full, diag, or auto (full up to 64 columns)", choices=("auto", "full", "diag")
+    )
+
+    def _fit(self, rows: Rows) -> None:
+        self.network_ = Identity(rows.shape)
+        z = FlatRows(rows).sample(GMM_ROWS, numpy_rng(self.seed_, "init")).numpy()
+        kind = self.covariance
+        if kind == "auto":
+            kind = "full" if z.shape[1] <= FULL_DIM else "diag"
+        self.head_ = mixture_head(
+            z.astype(np.float64),
+            self.n_clusters,
+            derive(self.seed_, "gmm"),
+            start=self.init,
+            covariance=kind,
+            n_init=self.n_init,
+        )
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
+        return log_densities(latents, head)
+
+    def centers_in_input_space(self) -> np.ndarray:
+        return self._to_input(self.network_.decode(self.head_.centers).numpy())
