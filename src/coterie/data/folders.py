@@ -1,0 +1,174 @@
+"""A folder of image files."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from .arrays import describe_rows, encode_labels, match_type
+from .dataset import Dataset
+from .errors import DataError, listed
+from .options import Options
+
+_FORMATS = ("png", "jpg", "jpeg", "bmp", "gif", "tif", "tiff", "webp", "pgm", "ppm", "pbm", "pnm")
+SUFFIXES = frozenset(f".{ending}" for ending in _FORMATS)
+_GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"])
+_MOST_BYTES = 8 << 30
+
+
+def find_images(folder: Path) -> tuple[list[str], int]:
+    """Return the relative paths of all images below `folder`, sorted, and how many other files.
+
+    Hidden files and folders do not count.
+    """
+
+    def refuse(error: OSError):
+        raise DataError(f"cannot read folder {error.filename}: {error.strerror}")
+
+    found, others = [], 0
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [f for f in folders if not f.startswith(".")]
+        for file in files:
+            if file.startswith("."):
+                continue
+            if Path(file).suffix.lower() in SUFFIXES:
+                found.append((Path(parent) / file).relative_to(folder).as_posix())
+            else:
+                others += 1
+    return sorted(found), others
+
+
+def read_folder(folder: Path, ask: Options) -> Dataset:
+    """Read every image below `folder`; ids are relative paths with forward slashes.
+
+    All images get one size (`image_size`, the recipe's, or the most common one) and one number
+    of channels (colour as soon as one image has colour). Transparency is laid on white,
+    photographs are turned as their EXIF tag says. ``label_column="folder"`` takes the first
+    subfolder as the known class.
+    """
+    paths, others = find_images(folder)
+    if not paths:
+        raise DataError(
+            f"{folder} holds no images ({', '.join(sorted(SUFFIXES))}); "
+            f"{others} other files were seen"
+        )
+    if others:
+        ask.notice(f"{folder.name}: {others} files that are not images were left out")
+    return read_images(folder, paths, ask)
+
+
+def read_images(folder: Path, paths: list[str], ask: Options) -> Dataset:
+    """Read the images `paths` below `folder`."""
+    bad: dict[str, str] = {}
+    heads: dict[str, tuple[tuple[int, int], bool]] = {}
+    for path in paths:
+        _try(path, ask, bad, lambda p=path: heads.__setitem__(p, _head(folder / p)))
+    if not heads:
+        raise DataError(f"{folder}: none of the {len(paths)} images can be read")
+    (height, width), colour = _common(heads, folder, ask)
+    shape = (height, width, 3) if colour else (height, width)
+    if len(heads) * np.prod(shape) > _MOST_BYTES:
+        raise DataError(
+            f"{folder}: {len(heads)} images of {height}x{width} need "
+            f"{len(heads) * np.prod(shape) / 2**30:.0f} GB; give a smaller image_size"
+        )
+    X, kept = np.empty((len(heads), *shape), np.uint8), []
+    for path in heads:
+        row = X[len(kept)]
+        if _try(path, ask, bad, lambda p=path, r=row: _fill(r, folder / p, colour)):
+            kept.append(path)
+    if bad:
+        shown = listed(bad, 5)
+        ask.notice(f"{folder.name}: {len(bad)} unreadable images were left out: {shown}")
+    if not kept:
+        raise DataError(f"{folder}: none of the {len(paths)} images can be read")
+    X = X[: len(kept)]
+    labels = None
+    if ask.label_column == "folder":
+        labels = [path.split("/")[0] if "/" in path else "" for path in kept]
+    codes, names = encode_labels(labels, folder.name)
+    recipe = ask.recipe
+    if recipe is None:
+        recipe = describe_rows(X, "image", folder.name, "images")
+        recipe.label_column = ask.label_column
+    X = match_type(X, recipe, folder.name)
+    return Dataset(X, kept, "image", folder.name, None, None, codes, names, recipe=recipe)
+
+
+def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
+    """Run `action`; note a bad image, or raise with its name unless told to skip."""
+    from PIL import Image
+
+    try:
+        action()
+        return True
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        if not ask.skip_bad:
+            raise DataError(
+                f"cannot read image {path}: {error}. Repair or remove it, or leave out "
+                "unreadable images with --skip-bad (skip_bad=True)"
+            ) from None
+        bad[path] = str(error)
+        return False
+
+
+def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], bool]:
+    """Decide on one size and on colour, and say so when images had to change."""
+    colour = any(has_colour for _, has_colour in heads.values())
+    if ask.recipe is not None:
+        if ask.recipe.kind != "image":
+            raise DataError(
+                f"{folder} is a folder of images, the model was fitted on {ask.recipe.kind} rows"
+            )
+        target, wants_colour = tuple(ask.recipe.shape[:2]), len(ask.recipe.shape) == 3
+        if colour != wants_colour:
+            ask.notice(f"{folder.name}: images read in {'colour' if wants_colour else 'grey'}")
+        colour = wants_colour
+    sizes = Counter(size for size, _ in heads.values())
+    if ask.recipe is None:
+        # of equally common sizes the smaller one: nothing is blown up without need
+        common = min(sizes, key=lambda size: (-sizes[size], size))
+        target = ask.image_size or common
+        grey = sum(not has_colour for _, has_colour in heads.values())
+        if colour and grey:
+            ask.notice(f"{folder.name}: {grey} grey images read as colour, like the others")
+    changed = sum(count for size, count in sizes.items() if size != target)
+    if changed:
+        ask.notice(
+            f"{folder.name}: {changed} of {len(heads)} images resized to {target[0]}x{target[1]}"
+        )
+    return target, colour
+
+
+def _head(path: Path) -> tuple[tuple[int, int], bool]:
+    """Return (height, width) and whether there is colour, without decoding the pixels."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        width, height = image.size
+        turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)  # tag of the orientation
+        return ((width, height) if turned else (height, width)), image.mode not in _GREY_MODES
+
+
+def _fill(row: np.ndarray, path: Path, colour: bool) -> None:
+    """Decode one image into `row`, uint8 (h, w) or (h, w, 3)."""
+    from PIL import Image, ImageOps
+
+    with Image.open(path) as image:
+        image = ImageOps.exif_transpose(image)
+        if image.mode == "F":
+            raise ValueError("its pixels are floating-point numbers, whose range is unknown")
+        if image.mode.startswith("I"):  # 16 bits: Pillow's own conversion would cut at 255
+            image = Image.fromarray((np.asarray(image, np.float64) / 257).round().astype("u1"))
+        if image.has_transparency_data:
+            image = image.convert("RGBA")
+            white = Image.new("RGBA", image.size, "white")
+            image = Image.alpha_composite(white, image)
+        image = image.convert("RGB" if colour else "L")
+        target = (row.shape[1], row.shape[0])
+        if image.size != target:
+            image = image.resize(target, Image.Resampling.BILINEAR)
+        row[...] = np.asarray(image)

@@ -1,0 +1,155 @@
+"""pandas, polars and pyarrow tables, in memory or as parquet files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .dataset import Dataset
+from .errors import DataError
+from .options import Options
+from .tables import BadCells, from_table, refuse
+
+
+def is_frame(source) -> bool:
+    """Tell a data frame without importing its library."""
+    library = type(source).__module__.split(".")[0]
+    return library in ("pandas", "polars", "pyarrow") and hasattr(source, "columns")
+
+
+def from_frame(frame, ask: Options, name: str = "frame", source: str = "frame") -> Dataset:
+    """Read a data frame; a pandas index other than 0, 1, 2, ... gives the ids."""
+    library = type(frame).__module__.split(".")[0]
+    if library == "polars" and hasattr(frame, "collect"):
+        frame = frame.collect()
+    table = {"pandas": PandasTable, "polars": PolarsTable, "pyarrow": ArrowTable}[library](frame)
+    if not table.names:
+        raise DataError(f"{name} has no columns")
+    if not len(table):
+        raise DataError(f"{name} has {len(table.names)} columns but no rows")
+    twice = [column for column in set(table.names) if table.names.count(column) > 1]
+    if twice:
+        raise DataError(f"{name} has column '{sorted(twice)[0]}' more than once; rename one")
+    return from_table(table, ask, name, source, ids=table.ids())
+
+
+def read_parquet(path: Path, ask: Options) -> Dataset:
+    """Read a parquet file, or all parquet files of a folder in the order of their names."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise DataError(
+            "reading parquet needs pyarrow: pip install pyarrow (or coterie[parquet])"
+        ) from None
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    try:
+        frame = pa.concat_tables([pq.read_table(file) for file in files])
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"cannot read {path} as parquet: {error}") from None
+    return from_frame(frame, ask, path.stem, "parquet")
+
+
+class _Columns:
+    """Reading column by column; subclasses know one library."""
+
+    named = True
+
+    def __init__(self, frame):
+        self.frame = frame
+        self.names = [str(column) for column in self._keys()]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def ids(self) -> list[str] | None:
+        return None
+
+    def read(self, numeric: list[str], strings: list[str]) -> tuple[np.ndarray, dict]:
+        X, bad = np.empty((len(self), len(numeric)), np.float32), []
+        for j, column in enumerate(numeric):
+            values = self._numbers(column)
+            if values is not None:
+                with np.errstate(over="ignore"):
+                    X[:, j] = values
+            if values is None or not np.isfinite(X[:, j]).all():
+                bad.append(self._diagnose(column, values))
+        if bad:
+            refuse("the table", bad)
+        return X, {column: self._strings(column) for column in strings}
+
+    def read_lists(self, column: str) -> list | None:
+        cells = self._cells(column)
+        return cells if all(isinstance(c, (list, tuple, np.ndarray)) for c in cells) else None
+
+    def _diagnose(self, column: str, values) -> BadCells:
+        bad = BadCells(column, len(self))
+        for row, cell in enumerate(self._cells(column)):
+            odd = not isinstance(cell, (int, float, np.number)) if values is None else False
+            if odd or not np.isfinite(np.float32(cell if cell is not None else np.nan)):
+                bad.add(cell, f"row {row + 1}")
+        return bad
+
+    def _strings(self, column: str) -> list[str]:
+        return ["" if c is None or c != c else str(c) for c in self._cells(column)]
+
+
+class PandasTable(_Columns):
+    def _keys(self):
+        return self.frame.columns
+
+    def _column(self, name: str):
+        return self.frame.iloc[:, self.names.index(name)]
+
+    def ids(self) -> list[str] | None:
+        index = self.frame.index
+        plain = index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index)))
+        return None if plain else [str(label) for label in index]
+
+    def _numbers(self, name: str):
+        column = self._column(name)
+        kind = getattr(column.dtype, "kind", "O")
+        if kind in "mMc" or str(column.dtype) == "category":
+            return None  # dates and categories would turn into numbers that mean nothing
+        try:
+            return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            return None
+
+    def _cells(self, name: str) -> list:
+        column = self._column(name)
+        return [None if missing else c for c, missing in zip(column, column.isna(), strict=True)]
+
+
+class PolarsTable(_Columns):
+    def _keys(self):
+        return self.frame.columns
+
+    def _numbers(self, name: str):
+        column = self.frame[name]
+        if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
+            return None
+        return column.cast(float).to_numpy()
+
+    def _cells(self, name: str) -> list:
+        return self.frame[name].to_list()
+
+
+class ArrowTable(_Columns):
+    def _keys(self):
+        return self.frame.column_names
+
+    def _numbers(self, name: str):
+        import pyarrow as pa
+
+        column = self.frame.column(name)
+        kind, types = column.type, pa.types
+        if types.is_boolean(kind):
+            column = column.cast(pa.uint8())
+        elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+            return None
+        return column.cast(pa.float64(), safe=False).to_numpy()
+
+    def _cells(self, name: str) -> list:
+        return self.frame.column(name).to_pylist()

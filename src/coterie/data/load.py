@@ -1,0 +1,156 @@
+"""The door through which all data come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from . import options
+from .arrays import from_array, read_npy, read_npz
+from .dataset import Dataset
+from .errors import DataError, did_you_mean
+from .options import Options
+from .recipe import Recipe
+
+_ENDINGS = ".npy, .npz, .csv, .tsv, .parquet, .txt, .jsonl (the last four but parquet also .gz)"
+
+
+def load(
+    source,
+    *,
+    recipe: Recipe | None = None,
+    columns=None,
+    drop=None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    text_column: str | None = None,
+    image_size=None,
+    skip_bad: bool = False,
+    embeddings: bool = False,
+    data_dir: str | Path | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> Dataset:
+    """Read data from anywhere.
+
+    Parameters
+    ----------
+    source : str, path, array, sparse matrix, data frame, tensor or list of str
+        The name of a data set (see `available`), a file (.npy, .npz, .csv, .tsv, .parquet, .txt,
+        .jsonl), a folder of images or of parquet files, or an object in memory.
+    recipe : Recipe, optional
+        How the fitted data were read: the new data are read in the same way.
+    columns, drop : list of str or "a,b", optional
+        Columns of a table to use, or to leave out.
+    id_column, label_column, text_column : str, optional
+        Columns (or JSON keys) that name the rows, hold known classes (evaluation only), or hold
+        documents. For a folder of images ``label_column="folder"`` takes the subfolders; for
+        .npz files and named sets it names another label array.
+    image_size : int or (height, width) or "HxW", optional
+        Size to bring images to; otherwise the most common size.
+    skip_bad : bool
+        Leave out unreadable images instead of stopping.
+    embeddings : bool
+        The rows are ready embeddings: vectors, not a table.
+    data_dir : path, optional
+        Folder of the named data sets; default ``$COTERIE_DATA``, then ``../shared/data``.
+    notice : callable, optional
+        Told about everything that was changed on the way; a warning by default.
+
+    Returns
+    -------
+    Dataset
+        Rows in the order of the source.
+
+    Raises
+    ------
+    DataError
+        With the place of the trouble and what to do about it.
+    """
+    ask = Options(
+        recipe=recipe,
+        columns=options.names(columns) or None,
+        drop=options.names(drop),
+        id_column=id_column,
+        label_column=label_column,
+        text_column=text_column,
+        image_size=options.size(image_size),
+        skip_bad=skip_bad,
+        embeddings=embeddings,
+        notice=notice or options.warn,
+    ).with_recipe()
+    if isinstance(source, (str, Path)):
+        try:
+            return _from_string(source, ask, data_dir)
+        except PermissionError as error:
+            raise DataError(f"no permission to read {error.filename or source}") from None
+        except OSError as error:
+            raise DataError(f"cannot read {source}: {error}") from None
+    from .frames import from_frame, is_frame
+
+    if isinstance(source, Dataset):
+        return source
+    if is_frame(source):
+        return from_frame(source, ask)
+    if isinstance(source, (list, tuple)) and source and all(isinstance(s, str) for s in source):
+        from .text import from_texts
+
+        return from_texts(list(source), ask)
+    return from_array(source, ask)
+
+
+def _from_string(source: str | Path, ask: Options, data_dir) -> Dataset:
+    from . import named
+
+    if isinstance(source, str) and named.canonical(source) is not None:
+        if Path(source).exists():
+            ask.notice(f"'{source}' is the named data set; write ./{source} for the file or folder")
+        return named.read(source, ask, data_dir)
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise DataError(
+            f"there is no file or folder '{source}' and no data set of that name."
+            f"{did_you_mean(str(source), named.names())} `coterie datasets` lists the names"
+        )
+    return _from_folder(path, ask) if path.is_dir() else _from_file(path, ask)
+
+
+def _from_folder(path: Path, ask: Options) -> Dataset:
+    from .folders import find_images, read_folder
+
+    if next(path.glob("*.parquet"), None) and not find_images(path)[0]:
+        from .frames import read_parquet
+
+        return read_parquet(path, ask)
+    return read_folder(path.resolve(), ask)
+
+
+def _from_file(path: Path, ask: Options) -> Dataset:
+    from .folders import SUFFIXES, read_images
+
+    if path.stat().st_size == 0:
+        raise DataError(f"{path} is empty")
+    ending = path.suffix.lower()
+    packed = ending == ".gz"
+    if packed:
+        ending = Path(path.stem).suffix.lower()
+    if not packed and ending == ".npy":
+        return read_npy(path, ask)
+    if not packed and ending == ".npz":
+        return read_npz(path, ask)
+    if not packed and ending in SUFFIXES:
+        return read_images(path.parent, [path.name], ask)
+    if not packed and ending == ".parquet":
+        from .frames import read_parquet
+
+        return read_parquet(path, ask)
+    if ending in (".csv", ".tsv"):
+        from .csvfile import read_csv
+
+        return read_csv(path, ask)
+    if ending in (".txt", ".jsonl"):
+        from .text import read_jsonl, read_txt
+
+        return (read_txt if ending == ".txt" else read_jsonl)(path, ask)
+    raise DataError(
+        f"{path} is of a type that cannot be read; use {_ENDINGS}, or a folder of images"
+    )

@@ -1,0 +1,68 @@
+"""What the caller asked for, carried through the readers as one value."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .errors import DataError
+from .recipe import Recipe
+
+
+def warn(message: str) -> None:
+    """Say something that is worth knowing but no error."""
+    warnings.warn(message, UserWarning, stacklevel=4)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The keyword arguments of `load`, cleaned."""
+
+    recipe: Recipe | None = None
+    columns: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    id_column: str | None = None
+    label_column: str | None = None
+    text_column: str | None = None
+    image_size: tuple[int, int] | None = None  # height, width
+    skip_bad: bool = False
+    embeddings: bool = False
+    notice: Callable[[str], None] = warn
+
+    def with_recipe(self) -> Options:
+        """Fill in what the recipe remembers and the caller did not say again."""
+        recipe = self.recipe
+        if recipe is None:
+            return self
+        return replace(
+            self,
+            id_column=self.id_column or recipe.id_column,
+            text_column=self.text_column or recipe.text_column,
+            embeddings=self.embeddings or recipe.embeddings,
+        )
+
+
+def names(value) -> tuple[str, ...]:
+    """Return a tuple of column names from ``"a,b"``, a list, or None."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return tuple(str(part) for part in value)
+
+
+def size(value) -> tuple[int, int] | None:
+    """Return (height, width) from 32, ``"32"``, ``"64x48"`` or (64, 48)."""
+    if value is None:
+        return None
+    try:
+        parts = str(value).lower().split("x") if isinstance(value, (str, int)) else list(value)
+        height, width = (int(part) for part in (parts * 2 if len(parts) == 1 else parts))
+    except (TypeError, ValueError):
+        raise DataError(
+            f"image_size={value!r} is not a size; give a number or HEIGHTxWIDTH"
+        ) from None
+    if not (0 < height <= 4096 and 0 < width <= 4096):
+        raise DataError(f"image_size={value!r} is out of range; each side must be 1 to 4096")
+    return height, width

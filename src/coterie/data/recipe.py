@@ -1,0 +1,127 @@
+"""How data were read, kept beside the model so that `predict` reads new rows in the same way."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import DataError
+
+_FORMAT = 1
+
+
+@dataclass
+class Recipe:
+    """JSON-able description of a reading, plus the arrays that it needs.
+
+    Attributes
+    ----------
+    kind, name, source : str
+        Kind of data, its name, and the sort of source ("csv", "images", "named", ...).
+    shape : list of int
+        Shape of one row, e.g. ``[64]`` or ``[28, 28]``.
+    dtype : str
+        Type of the values as handed to the estimator, e.g. ``"uint8"``.
+    columns : list of str, optional
+        Columns of a table, in the order in which the estimator sees them.
+    id_column, label_column, text_column : str, optional
+    embeddings : bool
+        True when the rows are ready embeddings.
+    divide : float, optional
+        Raw values were divided by this number (pendigits: 100).
+    tfidf : dict, optional
+        Settings of the tf-idf vectoriser.
+    vocabulary : list of str, optional
+        Its words, in column order; their weights are ``arrays["idf"]``.
+    counts : dict, optional
+        ``log2(x + 1) / peak`` of the genes ``arrays["genes"]`` out of ``n_genes``.
+    arrays : dict of str to ndarray
+    """
+
+    kind: str = "vector"
+    name: str = ""
+    source: str = "array"
+    shape: list[int] = field(default_factory=list)
+    dtype: str = "float32"
+    columns: list[str] | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    text_column: str | None = None
+    embeddings: bool = False
+    divide: float | None = None
+    tfidf: dict[str, Any] | None = None
+    vocabulary: list[str] | None = None
+    counts: dict[str, Any] | None = None
+    arrays: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def to_dict(self) -> dict:
+        """Return everything but the arrays, as plain JSON values."""
+        fields = (f.name for f in dataclasses.fields(self) if f.name != "arrays")
+        return {"format": _FORMAT} | {name: getattr(self, name) for name in fields}
+
+    def save(self, folder: str | Path) -> None:
+        """Write recipe.json, and recipe.safetensors when there are arrays, into `folder`."""
+        from safetensors.numpy import save
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        content = self.to_dict()
+        if self.arrays:
+            ready = {name: np.ascontiguousarray(value) for name, value in self.arrays.items()}
+            tensors = save(ready)
+            content["arrays_digest"] = hashlib.blake2b(tensors, digest_size=16).hexdigest()
+            _write(folder / "recipe.safetensors", tensors)
+        # last, because it vouches for the arrays
+        text = json.dumps(content, indent=1, ensure_ascii=False)
+        _write(folder / "recipe.json", text.encode())
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Recipe:
+        """Read what `save` wrote; a half-written or foreign recipe is an error."""
+        from safetensors.numpy import load
+
+        path = Path(folder) / "recipe.json"
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            raise DataError(f"{folder} holds no recipe.json: it is not a finished run") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot read {path}: {error}") from None
+        if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
+            raise DataError(f"{path} is not a recipe of format {_FORMAT}")
+        digest = content.pop("arrays_digest", None)
+        known = {f.name for f in dataclasses.fields(cls)} - {"arrays"}
+        if set(content) - known:
+            strange = ", ".join(sorted(set(content) - known))
+            raise DataError(f"{path} has unknown keys: {strange}")
+        recipe = cls(**content)
+        if digest:
+            side = path.with_name("recipe.safetensors")
+            try:
+                tensors = side.read_bytes()
+            except OSError as error:
+                raise DataError(f"cannot read {side}: {error}") from None
+            if hashlib.blake2b(tensors, digest_size=16).hexdigest() != digest:
+                raise DataError(f"{side} does not belong to {path}: one of them was changed")
+            recipe.arrays = load(tensors)
+        return recipe
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace `path` in one step: readers see the old file or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,212 @@
+"""What CSV files, parquet files and data frames share: choosing columns, refusing bad cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from .arrays import check_finite, describe_rows, encode_labels
+from .dataset import Dataset
+from .errors import DataError, did_you_mean, listed
+from .options import Options
+from .text import from_texts
+
+_MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "<na>", "?", "-", "--"])
+_INFINITE = frozenset(f"{sign}{word}" for sign in ("", "+", "-") for word in ("inf", "infinity"))
+
+
+class Table(Protocol):
+    """A source of named columns."""
+
+    names: list[str]
+    named: bool  # False when the names are only positions
+
+    def read(self, numeric: list[str], strings: list[str]) -> tuple[np.ndarray, dict]:
+        """Return float32 (n, len(numeric)) and {name: list of str} for `strings`."""
+
+    def read_lists(self, column: str) -> list | None:
+        """Return the cells of a column of lists, or None when it is no such column."""
+
+
+@dataclass
+class BadCells:
+    """What is wrong in one column: how many cells, and the first of them."""
+
+    column: str
+    rows: int
+    text: int = 0
+    missing: int = 0
+    infinite: int = 0
+    first: str = ""
+
+    def add(self, cell: object, where: str) -> None:
+        word = "" if cell is None else str(cell).strip().lower()
+        if word in _MISSING:
+            self.missing += 1
+        elif word in _INFINITE:
+            self.infinite += 1
+        else:
+            self.text += 1
+        if not self.first:
+            shown = str(cell) if len(str(cell)) <= 40 else str(cell)[:40] + "..."
+            self.first = f"'{shown}' in {where}" if word else f"an empty cell in {where}"
+
+    def __str__(self) -> str:
+        parts = [
+            f"{count} {what}"
+            for count, what in (
+                (self.text, "with text"),
+                (self.missing, "missing"),
+                (self.infinite, "infinite"),
+            )
+            if count
+        ]
+        return (
+            f"column '{self.column}': of {self.rows} cells {' and '.join(parts)}, "
+            f"first {self.first}"
+        )
+
+
+def refuse(name: str, bad: list[BadCells]) -> None:
+    """Raise the error that names the columns and what can be done about each kind."""
+    advice = []
+    drop = ",".join(cells.column for cells in bad[:5])
+    if any(cells.text for cells in bad):
+        advice.append("turn categories into numbers (for example one 0/1 column per value)")
+    if any(cells.missing or cells.infinite for cells in bad):
+        advice.append("fill missing values (for example with the column's mean or median)")
+    advice.append(f"or leave the column out: --drop {drop}")
+    if any(cells.text == cells.rows for cells in bad):
+        advice.append("or use it as names or known classes: --id-column, --label-column")
+    more = f"\n  ... and {len(bad) - 5} more columns" if len(bad) > 5 else ""
+    raise DataError(
+        f"{name} has cells that are not numbers:\n  "
+        + "\n  ".join(str(cells) for cells in bad[:5])
+        + f"{more}\nWhat to do: {'; '.join(advice)}"
+    )
+
+
+def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> Dataset:
+    """Choose columns, read them, and wrap them up.
+
+    With a recipe its columns are taken, in its order, wherever they stand in the new table.
+    """
+    if ask.id_column is None and table.named and table.names[0] == "":
+        ask = replace(ask, id_column="")  # what pandas writes for the index
+        ask.notice(f"{name}: the first column has no name and is taken as the rows' ids")
+    special = _special(table, ask, name)
+    strings = [column for column in special.values() if column is not None]
+    if special["text"] is not None:
+        _, found = table.read([], strings)
+        return from_texts(
+            found[special["text"]],
+            ask,
+            name,
+            source,
+            ids=found[special["id"]] if special["id"] is not None else ids,
+            labels=_labels(found, special["label"], name),
+        )
+    columns = _choose(table, ask, name, set(strings))
+    lists = table.read_lists(columns[0]) if len(columns) == 1 else None
+    if lists is None and ask.embeddings and "embedding" in table.names:
+        columns, lists = ["embedding"], table.read_lists("embedding")
+    X, found = table.read([] if lists else columns, strings)
+    if lists:
+        X = vectors(lists, name)
+        check_finite(X, name)
+    labels = _labels(found, special["label"], name)
+    kind = "vector" if ask.embeddings or lists else "table"
+    recipe = ask.recipe
+    if recipe is None:
+        recipe = describe_rows(X, kind, name, source, columns=columns, embeddings=ask.embeddings)
+        recipe.id_column, recipe.label_column = special["id"], special["label"]
+    elif list(X.shape[1:]) != list(recipe.shape):
+        raise DataError(
+            f"{name} has rows of shape {X.shape[1:]}, the model was fitted on "
+            f"{tuple(recipe.shape)}; give rows of that shape"
+        )
+    elif recipe.divide:
+        X /= np.float32(recipe.divide)
+    codes, label_names = encode_labels(labels, name)
+    ids = found[special["id"]] if special["id"] is not None else ids
+    ids = range(len(X)) if ids is None else ids
+    return Dataset(X, ids, recipe.kind, name, columns, None, codes, label_names, recipe=recipe)
+
+
+def vectors(lists: list, name: str) -> np.ndarray:
+    """Return float32 (n, d) from n lists of d numbers."""
+    try:
+        X = np.array(lists, dtype=np.float32)
+    except (TypeError, ValueError):
+        X = None
+    if X is None or X.ndim != 2 or X.shape[1] == 0:
+        raise DataError(f"{name}: embeddings must be lists of numbers, all of one length")
+    return X
+
+
+def _special(table: Table, ask: Options, name: str) -> dict[str, str | None]:
+    """Check the columns with a role of their own; those that a recipe names may be absent."""
+    special = {"id": ask.id_column, "label": ask.label_column, "text": ask.text_column}
+    remembered = ask.recipe is not None and ask.recipe.id_column == ask.id_column
+    if remembered and special["id"] not in table.names:
+        special["id"] = None
+    for role, column in special.items():
+        if column is not None and column not in table.names:
+            raise DataError(
+                f"{name} has no column '{column}' ({role} column)."
+                f"{did_you_mean(column, table.names)} It has: {listed(table.names)}"
+            )
+    return special
+
+
+def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[str]:
+    """Return the columns to cluster."""
+    if ask.recipe is not None:
+        return _choose_again(table, ask, name, strings)
+    for column in (*(ask.columns or ()), *ask.drop):
+        if column not in table.names:
+            raise DataError(
+                f"{name} has no column '{column}'.{did_you_mean(column, table.names)} "
+                f"It has: {listed(table.names)}"
+            )
+    wanted = list(ask.columns or table.names)
+    columns = [c for c in wanted if c not in strings and c not in ask.drop]
+    if not columns:
+        raise DataError(f"{name}: no column is left to cluster; it has: {listed(table.names)}")
+    return columns
+
+
+def _choose_again(table: Table, ask: Options, name: str, strings: set[str]) -> list[str]:
+    known = ask.recipe.columns
+    rest = [column for column in table.names if column not in strings]
+    if known and table.named:
+        absent = [column for column in known if column not in table.names]
+        if absent:
+            hint = did_you_mean(absent[0], rest)
+            raise DataError(
+                f"{name} lacks {len(absent)} of the {len(known)} columns that the model was "
+                f"fitted on: {listed(absent)}.{hint} Add them under the same names"
+            )
+        return list(known)
+    width = len(known) if known else int(np.prod(ask.recipe.shape))
+    if len(rest) != width:
+        raise DataError(
+            f"{name} has {len(rest)} columns, the model was fitted on {width}; "
+            "give the same columns"
+        )
+    if known and rest != list(known):
+        ask.notice(f"{name} names no columns; they are taken in the fitted order")
+    return rest
+
+
+def _labels(found: dict, column: str | None, name: str):
+    if column is None:
+        return None
+    empty = sum(not str(cell).strip() for cell in found[column])
+    if empty:
+        raise DataError(
+            f"{name}: label column '{column}' has {empty} empty cells; fill them or do not name it"
+        )
+    return found[column]
