@@ -7,12 +7,11 @@ resumes or loads, never one that loads half.
 
 import contextlib
 import csv
+import dataclasses
 import fcntl
 import io
 import json
-import os
 import platform
-import re
 import shutil
 import tomllib
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ from importlib import metadata
 from pathlib import Path
 
 import numpy as np
+
+from .files import atomic, plain, write_atomic, write_toml
 
 FORMAT = 1
 CHUNK = 16384  # rows per piece when the whole data pass through the model
@@ -168,7 +169,7 @@ def finish(path, estimator, dataset, meta: dict):
     confidence = _write_embedding(path / "embedding.npy", estimator, dataset.X)
     write_atomic(path / "labels.csv", labels_csv(dataset.ids, estimator.labels_, confidence))
     history = getattr(estimator, "history_", [])
-    lines = "".join(json.dumps(record, default=_plain) + "\n" for record in history)
+    lines = "".join(json.dumps(record, default=plain) + "\n" for record in history)
     write_atomic(path / "history.jsonl", lines.encode())
     write_toml(path / "run.toml", {"coterie_run": FORMAT, "status": "done"} | meta)
     shutil.rmtree(path / "checkpoint", ignore_errors=True)  # nothing is left to resume
@@ -199,74 +200,29 @@ def versions() -> dict[str, str]:
     return found
 
 
+def describe(estimator) -> dict:
+    """The parameters that decide a result; how and where it runs is told elsewhere."""
+    skip = {"random_state", "verbose"}
+    for f in dataclasses.fields(estimator):
+        if f.metadata.get("group") == "run":
+            skip.add(f.name)
+    return {name: v for name, v in estimator.get_params(deep=False).items() if name not in skip}
+
+
 @contextlib.contextmanager
-def atomic(path):
-    """A binary file that takes its name in one step, when all of it is on the disk.
+def threads_held(n: int | None):
+    """Hold all numeric libraries to n threads: the bits of a result depend on their number."""
+    import torch
+    from threadpoolctl import threadpool_limits
 
-    A reader sees the old bytes or the new ones, never a mixture.
-    """
-    path = Path(path)
-    temp = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    before = torch.get_num_threads()
+    n = n or before
+    torch.set_num_threads(n)
     try:
-        with open(temp, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temp, path)
-    except BaseException:
-        temp.unlink(missing_ok=True)
-        raise
-
-
-def write_atomic(path, data: bytes):
-    with atomic(path) as file:
-        file.write(data)
-
-
-def write_toml(path, data: dict):
-    write_atomic(path, to_toml(data).encode("utf-8", "replace"))
-
-
-def to_toml(data: dict) -> str:
-    """TOML for plain values: the standard library reads the format but does not write it.
-
-    TOML has no null: None inside a table is written as the word "none".
-    """
-    top = [f"{_key(k)} = {_value(v)}" for k, v in data.items() if not isinstance(v, dict)]
-    blocks = ["\n".join(top)]
-    for name, table in data.items():
-        if isinstance(table, dict):
-            lines = [f"{_key(k)} = {_value(v)}" for k, v in table.items()]
-            blocks.append("\n".join([f"[{_key(name)}]", *lines]))
-    return "\n\n".join(blocks) + "\n"
-
-
-def _key(name) -> str:
-    name = str(name)
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
-
-
-def _value(value) -> str:
-    value = _plain(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_value(v) for v in value) + "]"
-    text = "none" if value is None else str(value)
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _plain(value):
-    """numpy scalars and arrays as Python values; other objects as their text."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    if value is None or isinstance(value, (bool, int, float, str, list, tuple, dict)):
-        return value
-    return str(value)
+        with threadpool_limits(n):
+            yield n
+    finally:
+        torch.set_num_threads(before)
 
 
 def _scrap(path: Path) -> bool:

@@ -18,7 +18,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument(
         "--labels",
         metavar="FILE|COLUMN",
-        help=".npy, or text with one label a row (an id column is matched), or a column of the data",
+        help=".npy or text with one label a row (ids are matched), or a column of the data",
     )
     args = parser.parse_strictly(argv)
     finished = runs.read(args.run)

@@ -22,9 +22,9 @@ from .flags import (
 from .source import OPTIONS, absolute, add_data_flags, data_options
 from .summary import show_run
 
-EPILOG = """DATA is a file (.npy .npz .csv .tsv .parquet .txt .jsonl), a folder of images, or the name
-of a data set (coterie datasets). The options below belong to the method {method}; for another one:
-  coterie fit --method M --help"""
+EPILOG = """DATA is a file (.npy .npz .csv .tsv .parquet .txt .jsonl), a folder of images, or the
+name of a data set (coterie datasets). The options below are those of the method {method};
+for another one: coterie fit --method M --help"""
 
 
 def run(argv: list[str]) -> int:

@@ -11,7 +11,7 @@ from coterie import runs
 
 from .source import absolute, load
 
-BASELINE_ROWS = 20_000  # k-means beside the method sees at most this many rows, labels all
+BASELINE_ROWS = 20_000  # k-means beside the method learns from at most this many rows
 
 
 @dataclass
@@ -53,12 +53,12 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False):
             f"{dataset.name} has {len(dataset)} rows but --clusters is {k}; "
             "lower --clusters or give more rows"
         )
-    with _threads(plan.threads) as threads:
+    with runs.threads_held(plan.threads) as threads:
         meta = {
             "method": plan.cls.key,
             "seed": plan.seed,
             "threads": threads,
-            "params": describe(estimator),
+            "params": runs.describe(estimator),
             "data": {
                 "source": absolute(plan.source),
                 **plan.options,
@@ -92,44 +92,41 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False):
     return runs.read(plan.out)
 
 
-def describe(estimator) -> dict:
-    """The parameters that decide a result; how and where it runs is told elsewhere."""
-    skip = {"random_state", "verbose"}
-    for f in dataclasses.fields(estimator):
-        if f.metadata.get("group") == "run":
-            skip.add(f.name)
-    return {name: v for name, v in estimator.get_params(deep=False).items() if name not in skip}
-
-
 def score(plan: Plan, estimator, dataset) -> dict:
     """Label-free scores, k-means on the raw data beside them, and the classes where known."""
     from coterie import metrics
 
     X, labels = dataset.X, np.asarray(estimator.labels_)
     found = {"scores": _label_free(estimator, X, labels)}
-    rival = None
     if plan.baseline:
-        rival, simple = _kmeans_beside(plan, estimator, X)
-        found["kmeans"] = {
-            **_label_free(simple, X, rival),
-            "agreement": metrics.ari(rival, labels),
-        }
+        simple, rival = _kmeans_beside(plan, estimator, X)
+        found["kmeans"] = _label_free(simple, X, rival)
+        # own embeddings flatter their own clusters: the raw data are common ground
+        rows = _sample(X.shape[0])
+        raw = metrics.label_free(simple.transform(X[rows]), labels[rows])
+        found["scores"]["silhouette_on_raw_data"] = raw["silhouette"]
+        found["kmeans"]["silhouette_on_raw_data"] = found["kmeans"]["silhouette"]
+        found["kmeans"]["agreement"] = metrics.ari(rival, labels)
     if dataset.labels is not None:
         found["evaluation"] = metrics.scores(dataset.labels, labels)
-        if rival is not None:
+        if plan.baseline:
             found["evaluation_kmeans"] = metrics.scores(dataset.labels, rival)
     return found
 
 
 def _label_free(estimator, X, labels) -> dict:
-    """Scores of labels in the estimator's embedding, on a bounded number of rows."""
+    """Sizes over all rows; the other scores in the estimator's embedding of a bounded sample."""
     from coterie import metrics
 
-    rows = _sample(X.shape[0])
+    rows, k = _sample(X.shape[0]), estimator.n_clusters
     proba = estimator.predict_proba(X[rows]) if hasattr(estimator, "predict_proba") else None
-    scores = metrics.label_free(estimator.transform(X[rows]), labels[rows], proba)
-    sizes = np.bincount(labels, minlength=estimator.n_clusters)
-    return {**scores, "clusters_used": int((sizes > 0).sum()), "sizes": sizes.tolist()}
+    z = estimator.transform(X[rows])
+    scores = metrics.label_free(z, labels[rows], proba, n_clusters=k)
+    sizes = np.bincount(labels, minlength=k)
+    scores["clusters_used"] = int((sizes > 0).sum())
+    scores["smallest_share"] = float(sizes.min() / sizes.sum())
+    scores["largest_share"] = float(sizes.max() / sizes.sum())
+    return {**scores, "sizes": sizes.tolist()}
 
 
 def _kmeans_beside(plan: Plan, estimator, X):
@@ -138,18 +135,15 @@ def _kmeans_beside(plan: Plan, estimator, X):
 
     cls = get("kmeans")
     if isinstance(estimator, cls):
-        return np.asarray(estimator.labels_), estimator
-    rows = _sample(X.shape[0])
-    part = X[rows] if len(rows) >= estimator.n_clusters else X
-    simple = cls(
-        n_clusters=estimator.n_clusters, random_state=plan.seed, scale=estimator.scale
-    ).fit(part)
-    return np.asarray(simple.predict(X)), simple
+        return estimator, np.asarray(estimator.labels_)
+    k, rows = estimator.n_clusters, _sample(X.shape[0])
+    simple = cls(n_clusters=k, random_state=plan.seed, scale=estimator.scale).fit(X[rows])
+    return simple, np.asarray(simple.predict(X))
 
 
 def _sample(n: int) -> np.ndarray:
     """Rows spread evenly over the data: no draw, so nothing to seed."""
-    return np.unique(np.linspace(0, n - 1, min(n, BASELINE_ROWS)).astype(np.int64))
+    return np.linspace(0, n - 1, min(n, BASELINE_ROWS)).astype(np.int64)
 
 
 def _own_classes(dataset) -> int:
@@ -178,22 +172,6 @@ def _same_data(out, meta: dict):
             f"the data of {out} have changed since it began (fingerprint {was}, now {now}); "
             "restore them or use --overwrite"
         )
-
-
-@contextlib.contextmanager
-def _threads(n: int | None):
-    """Hold all numeric libraries to n threads: the bits of a result depend on their number."""
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    before = torch.get_num_threads()
-    n = n or before
-    torch.set_num_threads(n)
-    try:
-        with threadpool_limits(n):
-            yield n
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextlib.contextmanager

@@ -123,7 +123,9 @@ def method_fields(cls) -> dict[str, tuple[dataclasses.Field, list]]:
     hints = typing.get_type_hints(cls)
     fields = {}
     for field in dataclasses.fields(cls):
-        kinds = simple_types(hints[field.name])
+        hint = hints[field.name]
+        # a name or an object of Python's: here it can only be the name
+        kinds = [str, type(None)] if hint is typing.Any else simple_types(hint)
         if field.name not in OWN and kinds:
             fields[field.name] = field, kinds
     return fields

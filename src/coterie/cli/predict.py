@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from coterie import runs
+from coterie.files import write_atomic
 
 from .flags import Parser, UsageError
 from .source import add_data_flags, data_options, load
@@ -43,7 +44,7 @@ def run(argv: list[str]) -> int:
     confidence = None if proba is None else proba.max(axis=1)
     table = runs.labels_csv(dataset.ids, labels, confidence, proba if args.proba else None)
     if out:
-        runs.write_atomic(out, table)
+        write_atomic(out, table)
     else:
         sys.stdout.write(table.decode("utf-8"))
     return 0

@@ -54,7 +54,10 @@ def load(source: str, options: dict, **more):
 
 def absolute(source: str) -> str:
     """A path that still holds when the run is resumed from another folder; names stay names."""
-    return str(Path(source).resolve()) if Path(source).exists() else source
+    from coterie.data import named
+
+    is_path = named.canonical(source) is None and Path(source).exists()
+    return str(Path(source).resolve()) if is_path else source
 
 
 def known_labels(run, spec: str | None) -> np.ndarray:

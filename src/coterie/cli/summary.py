@@ -12,7 +12,10 @@ NAMES = {"acc": "ACC", "nmi": "NMI", "nmi_geo": "NMI (geometric)", "ari": "ARI"}
 def console():
     from rich.console import Console
 
-    return Console(highlight=False)
+    out = Console(highlight=False)
+    if not out.is_terminal:
+        out.width = max(out.width, 140)  # a file has no edge to wrap at
+    return out
 
 
 def show_run(run: Run):

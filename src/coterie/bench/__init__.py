@@ -1,0 +1,1 @@
+"""The ledger of runs, what one run costs, statistics over seeds, and the published figures."""

@@ -1,0 +1,191 @@
+"""A campaign: every method on every data set with every seed, each run once."""
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coterie.registry import get
+from coterie.runs import describe, threads_held, versions
+
+from .cost import PeakMemory, ae_epoch_seconds
+from .ledger import Ledger
+
+PROFILES = ("default", "paper")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be: all that decides its result."""
+
+    dataset: str
+    method: str
+    variant: str = ""
+    profile: str = "default"
+    seed: int = 0
+    settings: dict = field(default_factory=dict)
+
+    def estimator(self, n_clusters: int):
+        """The estimator of this run: preset or defaults, then variant, then settings."""
+        cls = get(self.method)
+        common = {"n_clusters": n_clusters, "random_state": self.seed, **self.settings}
+        if self.profile == "paper":
+            return cls.paper(self.dataset, variant=self.variant or None, **common)
+        return cls(**{**cls.variants.get(self.variant, {}), **common})
+
+    def record(self, params: dict) -> dict:
+        """What names the run in the ledger."""
+        return {
+            "method": self.method,
+            "variant": self.variant,
+            "profile": self.profile,
+            "dataset": self.dataset,
+            "seed": self.seed,
+            "params": params,
+        }
+
+    def __str__(self):
+        row = f"{self.method}:{self.variant}" if self.variant else self.method
+        extra = "".join(f" {key}={value}" for key, value in self.settings.items())
+        return f"{self.dataset} {row} {self.profile} seed {self.seed}{extra}"
+
+
+def plan(datasets, methods, profile="default", seeds=range(5), settings=None, grid=None):
+    """All jobs, data set by data set.
+
+    Parameters
+    ----------
+    methods : list of (key, variant)
+    settings : dict key -> dict
+        Parameters for each method, by its key.
+    grid : dict key -> dict of name -> values
+        Every combination of these values is a run of its own.
+    """
+    jobs = []
+    for dataset, (method, variant), seed in itertools.product(datasets, methods, seeds):
+        fixed, open_ = (settings or {}).get(method, {}), (grid or {}).get(method, {})
+        for values in itertools.product(*open_.values()):
+            chosen = {**fixed, **dict(zip(open_, values))}
+            jobs.append(Job(dataset, method, variant, profile, seed, chosen))
+    return jobs
+
+
+def run_campaign(
+    jobs: list[Job],
+    ledger: Ledger,
+    load: Callable,
+    *,
+    budget: float | None = None,
+    threads: int | None = None,
+    retry: bool = False,
+    run_fields: dict | None = None,
+    tell: Callable[[str], None] = print,
+) -> dict[str, int]:
+    """Run what is not in the ledger yet.
+
+    Parameters
+    ----------
+    load : callable
+        Name of a data set -> Dataset with labels.
+    budget : float or None
+        Seconds after which no further run is begun.
+    retry : bool
+        Run again what is recorded as failed.
+    run_fields : dict or None
+        Parameters that change how a run is made and not its result (cache_dir).
+
+    Returns
+    -------
+    dict
+        How many runs were done, failed, skipped (present already), busy (under way in another
+        process) and left (out of time).
+    """
+    counts = dict.fromkeys(("done", "failed", "skipped", "busy", "left"), 0)
+    begin, name, dataset = time.monotonic(), None, None
+    for job in jobs:
+        if budget is not None and time.monotonic() - begin >= budget:
+            counts["left"] += 1
+            continue
+        if job.dataset != name:
+            name, dataset = job.dataset, load(job.dataset)
+        try:
+            estimator = job.estimator(len(np.unique(dataset.labels)))
+        except (ValueError, KeyError) as error:  # no published settings for this set
+            tell(f"{job}: {error}")
+            counts["failed"] += 1
+            continue
+        wanted = job.record(describe(estimator))
+        with ledger.claim(wanted) as mine:
+            # asked after the claim: another campaign may have finished it a moment ago
+            old = ledger.find(wanted)
+            if old and (old["status"] == "ok" or not retry):
+                counts["skipped"] += 1
+                continue
+            if not mine:
+                counts["busy"] += 1
+                continue
+            _set_known(estimator, run_fields or {})
+            record = wanted | run_one(estimator, dataset, threads)
+            ledger.append(record)
+        good = record["status"] == "ok"
+        counts["done" if good else "failed"] += 1
+        tell(f"{job}: " + (_brief(record) if good else record["status"]))
+    return counts
+
+
+def run_one(estimator, dataset, threads: int | None = None) -> dict:
+    """Fit on all rows and score on all rows; an error becomes the status."""
+    from coterie import metrics
+
+    empty = dict.fromkeys(("acc", "nmi", "nmi_geo", "ari", "km", "label_free", "aee", "seconds"))
+    with threads_held(threads) as n_threads:
+        about = {
+            "fingerprint": dataset.fingerprint(),
+            "threads": n_threads,
+            "versions": versions(),
+        }
+        memory, X, y = PeakMemory(), dataset.X, dataset.labels
+        try:
+            unit = ae_epoch_seconds(X)
+            begin = time.perf_counter()
+            estimator.fit(X)
+            wall = time.perf_counter() - begin
+            rss = memory.mb()
+            unit = min(unit, ae_epoch_seconds(X))
+            z = estimator.transform(X)
+            proba = estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else None
+            k, labels = estimator.n_clusters, np.asarray(estimator.labels_)
+            phases = dict(estimator.seconds_)
+            # a pre-training that came from the cache is counted as if it had been run
+            total = max(wall, sum(phases.values()))
+            return about | {
+                **metrics.scores(y, labels),
+                "km": metrics.scores(y, _kmeans(z, k, estimator.random_state)),
+                "label_free": metrics.label_free(z, labels, proba, n_clusters=k),
+                "aee": total / unit,
+                "seconds": phases | {"total": total},
+                "rss_mb": rss,
+                "status": "ok",
+            }
+        except Exception as error:
+            text = " ".join(str(error).split())
+            status = f"failed: {type(error).__name__}: {text}"
+            return about | empty | {"rss_mb": memory.mb(), "status": status}
+
+
+def _kmeans(z, k: int, seed: int) -> np.ndarray:  # (n, d) -> (n,)
+    from sklearn.cluster import KMeans
+
+    return KMeans(k, n_init=10, random_state=seed).fit_predict(z.reshape(len(z), -1))
+
+
+def _set_known(estimator, fields: dict):
+    known = estimator.get_params(deep=False)
+    estimator.set_params(**{name: value for name, value in fields.items() if name in known})
+
+
+def _brief(record: dict) -> str:
+    scores = "  ".join(f"{name} {record[name]:.3f}" for name in ("acc", "nmi", "ari"))
+    return f"{scores}  {record['seconds']['total']:.1f} s  {record['aee']:.1f} aee"

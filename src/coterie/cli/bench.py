@@ -1,0 +1,184 @@
+"""``coterie bench``: run a campaign, or show what earlier ones have found."""
+
+import re
+import sys
+
+from .flags import (
+    Parser,
+    UsageError,
+    did_you_mean,
+    duration,
+    method_fields,
+    names,
+    read_value,
+    whole,
+)
+from .source import load
+from .summary import console
+
+PROFILES = ("default", "paper")
+DESCRIPTION = """Run methods on named data sets and append one line per run to the ledger.
+Runs that are in the ledger are skipped: stop a campaign whenever you like and start it again.
+
+  coterie bench usps,pendigits --methods kmeans:r,kmeans:p,ae_kmeans --seeds 5
+  coterie bench usps --methods dec --grid lr=1e-3,1e-4 --set dec.epochs=50
+  coterie bench --show --methods kmeans"""
+
+
+def run(argv: list[str]) -> int:
+    parser = Parser(
+        prog="coterie bench",
+        usage="coterie bench DATASETS --methods M[:VARIANT],... [options]\n"
+        "       coterie bench --show [DATASETS] [--methods ...]",
+        description=DESCRIPTION,
+    )
+    parser.add_argument("datasets", type=names, nargs="?", metavar="DATASETS", help="A,B,...")
+    parser.add_argument("--datasets", type=names, dest="datasets_flag", metavar="A,B,...")
+    parser.add_argument("--methods", type=names, default=[], metavar="M[:V],...")
+    parser.add_argument("--profile", metavar="default|paper", help="settings to start from")
+    parser.add_argument("--seeds", type=seeds, default=list(range(5)), metavar="N|A-B|A,B")
+    parser.add_argument("--set", action="append", default=[], metavar="[M.]KEY=VALUE")
+    parser.add_argument("--grid", action="append", default=[], metavar="[M.]KEY=V1,V2,...")
+    parser.add_argument("--budget", type=duration, metavar="T", help="begin no run after this time")
+    parser.add_argument("--threads", type=whole, metavar="N")
+    parser.add_argument("--ledger", default="results/ledger.jsonl", metavar="FILE")
+    parser.add_argument("--cache-dir", metavar="DIR", help="share pre-trained networks")
+    parser.add_argument("--data-dir", metavar="DIR", help="folder of the named data sets")
+    parser.add_argument("--retry", action="store_true", help="run failed ones again")
+    parser.add_argument("--show", action="store_true", help="print mean ± std (best) and stop")
+    args = parser.parse_strictly(argv)
+    datasets = (args.datasets or []) + (args.datasets_flag or [])
+    if args.profile not in (None, *PROFILES):
+        close = did_you_mean(args.profile, PROFILES)
+        raise UsageError(f"--profile is default or paper, not {args.profile}{close}")
+
+    from coterie.bench.ledger import Ledger
+
+    ledger = Ledger(args.ledger)
+    if args.show:
+        return _show(ledger, datasets, args)
+    if not datasets or not args.methods:
+        raise UsageError("which runs? give DATASETS and --methods (see coterie bench --help)")
+    return _campaign(ledger, datasets, args)
+
+
+def seeds(text: str) -> list[int]:
+    """``5`` is 0 to 4, ``3-7`` is 3 to 7, ``0,4`` is those two."""
+    if re.fullmatch(r"\d+", text):
+        return list(range(int(text)))
+    if match := re.fullmatch(r"(\d+)-(\d+)", text):
+        return list(range(int(match[1]), int(match[2]) + 1))
+    return [int(part) for part in names(text)]
+
+
+def read_methods(words: list[str]) -> list[tuple[str, str]]:
+    """``kmeans:r`` is one row of a table, ``kmeans:*`` all of them, ``kmeans`` the default."""
+    from coterie.registry import get
+
+    found = []
+    for word in words:
+        key, _, variant = word.partition(":")
+        known = get(key).variants
+        if variant == "*":
+            found += [(key, name) for name in known]
+        elif variant in ("", *known):
+            found.append((key, variant))
+        else:
+            listed = ", ".join(known) or "none"
+            close = did_you_mean(variant, known)
+            raise UsageError(f"{key} has no variant {variant} (it has: {listed}){close}")
+    return found
+
+
+def read_settings(words: list[str], methods: list[str], *, several: bool = False) -> dict:
+    """``KEY=VALUE`` for every method, ``M.KEY=VALUE`` for one.
+
+    Returns
+    -------
+    dict method -> dict of name -> value, or list of values when `several`
+    """
+    from coterie.registry import get
+
+    found = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        owner, dot, key = name.rpartition(".")
+        key = key.strip().replace("-", "_")
+        if not equals:
+            raise UsageError(f"'{word}' is not of the form KEY=VALUE")
+        if dot and owner not in methods:
+            raise UsageError(f"'{word}': {owner} is not among --methods {', '.join(methods)}")
+        for method in [owner] if dot else methods:
+            fields = method_fields(get(method))
+            kinds = [int] if key == "n_clusters" else fields[key][1] if key in fields else None
+            if kinds is None:
+                close = did_you_mean(key, fields)
+                raise UsageError(f"{method} has no parameter {key}{close}")
+            # commas inside brackets belong to one value: hidden=(500,500),(100,)
+            parts = re.findall(r"\([^)]*\)|[^,]+", text) if several else [text]
+            values = [read_value(part.strip(), kinds) for part in parts]
+            found.setdefault(method, {})[key] = values if several else values[0]
+    return found
+
+
+def _campaign(ledger, datasets: list[str], args) -> int:
+    from coterie.bench.campaign import plan, run_campaign
+
+    methods = read_methods(args.methods)
+    keys = list(dict.fromkeys(key for key, _ in methods))
+    jobs = plan(
+        datasets,
+        methods,
+        args.profile or "default",
+        args.seeds,
+        read_settings(args.set, keys),
+        read_settings(args.grid, keys, several=True),
+    )
+    options = {"data_dir": args.data_dir} if args.data_dir else {}
+
+    def labelled(name):
+        dataset = load(name, options)
+        if dataset.labels is None:
+            raise UsageError(f"{name} has no known classes, so there is nothing to score")
+        return dataset
+
+    for name in datasets:
+        _check_name(name)
+    try:
+        counts = run_campaign(
+            jobs,
+            ledger,
+            labelled,
+            budget=args.budget,
+            threads=args.threads,
+            retry=args.retry,
+            run_fields={"cache_dir": args.cache_dir} if args.cache_dir else None,
+            tell=lambda text: print(text, flush=True),
+        )
+    except KeyboardInterrupt:
+        print("\nstopped; the same command goes on from here", file=sys.stderr)
+        raise
+    told = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+    print(f"{told or 'nothing to do'}; ledger {ledger.path}")
+    return 1 if counts["failed"] else 0
+
+
+def _check_name(name: str):
+    """Find a wrong name before an hour of other work, not after it."""
+    from pathlib import Path
+
+    from coterie.data import named
+
+    if named.canonical(name) is None and not Path(name).exists():
+        close = did_you_mean(name, named.names())
+        raise UsageError(f"there is no data set {name}{close} (see coterie datasets)")
+
+
+def _show(ledger, datasets: list[str], args) -> int:
+    from coterie.bench import tables
+
+    runs = tables.select(ledger.read(), datasets, args.methods, args.profile)
+    if not runs:
+        raise UsageError(f"{ledger.path} has no such runs")
+    tables.show(tables.summarise(runs), console())
+    return 0
