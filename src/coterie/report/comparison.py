@@ -1,0 +1,209 @@
+"""`compare`: one page over several runs on the same data."""
+
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score
+
+from coterie.state import write_bytes
+
+from . import maps, svg
+from .deck import number
+from .pack import b64
+from .page import pack_map, render
+from .palette import PALETTE
+from .sections import duration
+
+MAP_ROWS = 8000
+MOST_MAPS = 12
+MOST_PAIRS = 40
+LOWER_IS_BETTER = {"davies_bouldin", "entropy", "seconds"}
+
+
+def compare(results, out):
+    """Write a page that compares runs.
+
+    Parameters
+    ----------
+    results : list of dict
+        Each with name (of the data), method, seed, params, scores (against known labels, or
+        None), label_free, seconds, labels, and optionally embedding.
+    out : path
+
+    Returns
+    -------
+    path : pathlib.Path
+    """
+    results = list(results)
+    if not results:
+        raise ValueError("there are 0 results to compare; give at least 1")
+    sizes = {len(r["labels"]) for r in results}
+    if len(sizes) > 1:
+        raise ValueError(f"results have {sorted(sizes)} rows; compare runs on the same data")
+    methods = list(dict.fromkeys(r["method"] for r in results))
+    grouped = {m: [r for r in results if r["method"] == m] for m in methods}
+    shown = [r for r in _first_seeds(grouped) if r.get("embedding") is not None][:MOST_MAPS]
+    page = render(
+        "compare.html.j2",
+        ("map.js", "theme.js", "compare.js"),
+        {"palette": PALETTE, "maps": _maps(shown)},
+        page_title=f"{len(methods)} methods on {results[0]['name']}",
+        crumb=f"{results[0]['name']} · comparison",
+        headline=f"{len(methods)} method{'s' * (len(methods) > 1)} on {results[0]['name']}",
+        sentences=_sentences(grouped, results),
+        free=_tables(grouped, "label_free"),
+        known=_tables(grouped, "scores"),
+        costs=_costs(grouped),
+        agreement=_agreement(results),
+        maps=[_title(r) for r in shown],
+        runs=[_run(r) for r in results],
+        footer="Written by coterie. This page is complete in itself and loads nothing.",
+    )
+    out = Path(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(out, page.encode("utf-8", "replace"))
+    return out
+
+
+def _first_seeds(grouped):
+    """One run of every method before the second of any."""
+    most = max(map(len, grouped.values()))
+    return [runs[i] for i in range(most) for runs in grouped.values() if i < len(runs)]
+
+
+def _title(r):
+    return f"{r['method']}, seed {r['seed']}"
+
+
+def _sentences(grouped, results):
+    n = len(results[0]["labels"])
+    out = [f"{len(results)} runs on the same {n:,} rows; each dot below is one run."]
+    steady = {m: _steadiness(runs) for m, runs in grouped.items() if len(runs) > 1}
+    if steady:
+        best, worst = max(steady, key=steady.get), min(steady, key=steady.get)
+        out.append(
+            f"Between seeds {best} agrees with itself most (adjusted Rand index {steady[best]:.2f})"
+            + (f", {worst} least ({steady[worst]:.2f})." if best != worst else ".")
+        )
+        out.append(
+            "A method that changes its mind with the seed has not found stable groups in these "
+            "data, however good a single score looks."
+        )
+    else:
+        out.append("One seed each: a difference may be luck. Run several seeds before you choose.")
+    return out
+
+
+def _steadiness(runs):
+    pairs = [
+        adjusted_rand_score(a["labels"], b["labels"]) for i, a in enumerate(runs) for b in runs[:i]
+    ]
+    return float(np.mean(pairs))
+
+
+def _tables(grouped, field):
+    """Per score: rows of (method, median, lowest, highest) and a strip of dots."""
+    names = []
+    for runs in grouped.values():
+        for r in runs:
+            for name, value in (r.get(field) or {}).items():
+                if _is_number(value) and name not in names:
+                    names.append(name)
+    out = []
+    for name in names:
+        values = {
+            m: [float(r[field][name]) for r in runs if _is_number((r.get(field) or {}).get(name))]
+            for m, runs in grouped.items()
+        }
+        everything = [v for vs in values.values() for v in vs]
+        low, high = min(everything), max(everything)
+        if field == "scores" or name == "silhouette":
+            low, high = min(0.0, low), max(1.0, high)
+        medians = {m: median(vs) for m, vs in values.items() if vs}
+        choose = min if name in LOWER_IS_BETTER else max
+        best = choose(medians.values()) if len(set(medians.values())) > 1 else None
+        out.append(
+            {
+                "name": name.replace("_", " "),
+                "note": "lower is better" if name in LOWER_IS_BETTER else "",
+                "rows": [
+                    {
+                        "method": m,
+                        "best": m in medians and medians[m] == best,
+                        "median": number(medians[m]) if m in medians else "–",
+                        "spread": f"{number(min(vs))} – {number(max(vs))}" if len(vs) > 1 else "",
+                        "chart": svg.strips([(m, vs)], low, high, width=260),
+                    }
+                    for m, vs in values.items()
+                ],
+            }
+        )
+    return out
+
+
+def _is_number(value):
+    return (
+        isinstance(value, (int, float, np.number))
+        and not isinstance(value, bool)
+        and bool(np.isfinite(value))
+    )
+
+
+def _costs(grouped):
+    return [
+        {"method": m, "median": duration(median(_seconds(r) for r in runs)), "runs": len(runs)}
+        for m, runs in grouped.items()
+    ]
+
+
+def _seconds(r):
+    spent = r.get("seconds") or 0.0
+    return float(sum(spent.values()) if isinstance(spent, dict) else spent)
+
+
+def _agreement(results):
+    """Adjusted Rand index of every two runs, as a table with heat classes."""
+    shown = results[:MOST_PAIRS]
+    rows = []
+    for a in shown:
+        values = [1.0 if a is b else adjusted_rand_score(a["labels"], b["labels"]) for b in shown]
+        cells = [
+            {"text": f"{v:.2f}", "heat": 0 if v < 0.1 else min(5, 1 + int(v * 5))} for v in values
+        ]
+        rows.append({"name": _title(a), "cells": cells})
+    return {"names": [_title(r) for r in shown], "rows": rows, "left": len(results) - len(shown)}
+
+
+def match(labels, reference):
+    """Rename groups so that they overlap most with the reference: equal colours, equal groups."""
+    a, b = np.asarray(labels), np.asarray(reference)
+    k = int(max(a.max(), b.max())) + 1
+    table = np.zeros((k, k), int)
+    np.add.at(table, (a, b), 1)
+    rows, columns = linear_sum_assignment(-table)
+    names = np.empty(k, int)
+    names[rows] = columns
+    return names[a]
+
+
+def _maps(shown):
+    out = []
+    for r in shown:
+        rows = maps.sample_rows(len(r["labels"]), MAP_ROWS)
+        z = np.asarray(r["embedding"])[rows]
+        labels = match(r["labels"], shown[0]["labels"])[rows]
+        out.append({**pack_map(maps.pca_map(z), labels), "labels": b64(labels.astype(np.uint16))})
+    return out
+
+
+def _run(r):
+    params = ", ".join(f"{k}={v}" for k, v in (r.get("params") or {}).items())
+    used = len(np.unique(r["labels"]))
+    return {
+        "title": _title(r),
+        "used": used,
+        "seconds": duration(_seconds(r)),
+        "params": params[:400],
+    }

@@ -1,0 +1,216 @@
+"""What can be said about a clustering without labels: sizes, confidence, gaps, doubts."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.metrics import silhouette_samples
+
+from .maps import sample_rows
+
+SILHOUETTE_ROWS = 4000
+BORDER = 0.5  # a row is borderline when its second choice has at least half the first one's weight
+NO_GAP = 0.85  # density half-way between two centres, relative to the density at the centres
+
+NOUNS = {"image": "picture", "text": "text", "table": "row", "vector": "row"}
+
+
+@dataclass
+class Facts:
+    """The numbers behind the page. Groups without members keep their place with size 0."""
+
+    n: int
+    k: int
+    kind: str
+    name: str
+    ids: list
+    labels: np.ndarray  # (n,)
+    confidence: np.ndarray  # (n,) weight of the first choice
+    rivalry: np.ndarray  # (n,) second choice over first, 0 = no rival, 1 = a tie
+    rival: np.ndarray  # (n,) the second choice
+    z: np.ndarray  # (n, d)
+    sizes: np.ndarray  # (k,)
+    centers: np.ndarray  # (k, d) means of the members, nan for empty groups
+    silhouette: np.ndarray  # (k,) mean over a sample, nan where unknown
+    nearest: list = field(default_factory=list)  # per group: [(other, distance, gap), ...]
+    reasons: list = field(default_factory=list)  # per group: why to look twice
+
+    @property
+    def noun(self):
+        return NOUNS[self.kind]
+
+    @property
+    def used(self):
+        return int((self.sizes > 0).sum())
+
+    @property
+    def has_rivals(self):
+        return self.k > 1 and bool((self.rivalry > 0).any())
+
+    def verdict(self, j):
+        """ "empty", "clear", "check" or "doubtful"."""
+        if self.sizes[j] == 0:
+            return "empty"
+        return ("clear", "check", "doubtful")[min(2, len(self.reasons[j]))]
+
+
+def gather(model, dataset, embedding=None, seed=0):
+    """Ask a fitted model about its data set once, and derive everything else."""
+    X = dataset.X
+    n = X.shape[0]
+    labels = np.asarray(getattr(model, "labels_", ()))
+    if labels.shape != (n,):
+        labels = np.asarray(model.predict(X))
+    labels = labels.astype(np.int64)
+    z = embedding if embedding is not None and len(embedding) == n else model.transform(X)
+    z = np.asarray(z, dtype=np.float32).reshape(n, -1)
+    proba = np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
+    k = max(int(getattr(model, "n_clusters", 0) or 0), int(labels.max()) + 1)
+    if proba is not None:
+        k = max(k, proba.shape[1])
+    confidence, rivalry, rival = _choices(proba, labels)
+    sizes = np.bincount(labels, minlength=k)
+    facts = Facts(
+        n=n,
+        k=k,
+        kind=kind_of(dataset),
+        name=str(getattr(dataset, "name", None) or "data"),
+        ids=list(dataset.ids) if getattr(dataset, "ids", None) is not None else list(range(n)),
+        labels=labels,
+        confidence=confidence,
+        rivalry=rivalry,
+        rival=rival,
+        z=z,
+        sizes=sizes,
+        centers=_means(z, labels, k),
+        silhouette=_silhouette(z, labels, k, seed),
+    )
+    facts.nearest = _nearest(facts)
+    facts.reasons = [_reasons(facts, j) for j in range(k)]
+    return facts
+
+
+def kind_of(dataset):
+    """How to show a row: as image, text, table (named columns) or vector."""
+    if dataset.kind in ("image", "text"):
+        return dataset.kind
+    return "table" if dataset.columns is not None else "vector"
+
+
+def _choices(proba, labels):  # (n, k) -> weight of first choice, second over first, second choice
+    n = len(labels)
+    if proba is None or proba.shape[1] < 2:
+        return np.ones(n), np.zeros(n), labels.copy()
+    rows = np.arange(n)
+    first = proba[rows, labels]
+    others = proba.copy()
+    others[rows, labels] = -np.inf
+    rival = others.argmax(1)
+    second = others[rows, rival]
+    tie = np.clip(second / np.maximum(first, 1e-12), 0, 1)
+    return np.clip(first, 0, 1), tie, rival
+
+
+def _means(z, labels, k):  # (n, d), (n,) -> (k, d)
+    total = np.zeros((k, z.shape[1]))
+    np.add.at(total, labels, z)
+    count = np.bincount(labels, minlength=k)[:, None]
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _silhouette(z, labels, k, seed):
+    out = np.full(k, np.nan)
+    rows = sample_rows(len(z), SILHOUETTE_ROWS, seed)
+    present = np.unique(labels[rows])
+    if 2 <= len(present) < len(rows):
+        values = silhouette_samples(z[rows], labels[rows])
+        for j in present:
+            out[j] = values[labels[rows] == j].mean()
+    return out
+
+
+def _nearest(facts, most=3):
+    """The nearest groups of each, with the gap between them (see `gap`)."""
+    centers = facts.centers
+    squares = (centers**2).sum(1)
+    distance = np.sqrt(np.maximum(squares[:, None] + squares - 2 * centers @ centers.T, 0))
+    np.fill_diagonal(distance, np.nan)
+    order = np.argsort(facts.labels, kind="stable")
+    ends = np.cumsum(facts.sizes)
+    rows = [order[e - s : e][:3000] for s, e in zip(facts.sizes, ends)]
+    gaps, out = {}, []
+    for j in range(facts.k):
+        near = []
+        for i in np.argsort(distance[j])[:most]:
+            if np.isnan(distance[j, i]):
+                continue
+            pair = (min(i, j), max(i, j))
+            if pair not in gaps:
+                a, b = pair
+                gaps[pair] = gap(facts.z[rows[a]], facts.z[rows[b]], centers[a], centers[b])
+            near.append((int(i), float(distance[j, i]), gaps[pair]))
+        out.append(near)
+    return out
+
+
+def gap(za, zb, a, b):  # (na, d), (nb, d), (d,), (d,) -> float
+    """How crowded it is half-way between two centres, relative to the centres themselves.
+
+    Both groups are projected on the line through their centres. Near 0 there is empty space
+    between the groups; at 1 and more nothing separates them: one crowd that was cut in two.
+    """
+    line = b - a
+    length = float(line @ line)
+    if length < 1e-20:
+        return np.inf  # the same place
+    t = np.concatenate([(za - a) @ line, (zb - a) @ line]) / length
+    at_a, at_b = (abs(t) < 0.15).sum(), (abs(t - 1) < 0.15).sum()
+    middle = (abs(t - 0.5) < 0.15).sum()
+    return float(middle / max(1, min(at_a, at_b)))
+
+
+def _reasons(facts, j):
+    """Plain words on why group `j` deserves a second look."""
+    size = int(facts.sizes[j])
+    if size == 0:
+        return ["nothing was put here"]
+    reasons = []
+    if size < max(3, 0.1 * facts.n / facts.k):
+        reasons.append(f"very small: {count(size, facts.noun)}")
+    elif facts.k > 2 and size > 0.5 * facts.n:
+        reasons.append(f"holds {percent(size / facts.n)} of everything; may hide several groups")
+    mine = facts.labels == j
+    torn = float((facts.rivalry[mine] >= BORDER).mean())
+    if torn > 0.3:
+        rivals = np.bincount(facts.rival[mine & (facts.rivalry >= BORDER)], minlength=facts.k)
+        reasons.append(
+            f"{percent(torn)} of its members could as well be elsewhere, "
+            f"mostly in group {int(rivals.argmax())}"
+        )
+    crowded = [i for i, _, g in facts.nearest[j] if g > NO_GAP]
+    if crowded:
+        reasons.append(f"no gap to {groups(crowded)}: may be one group cut in two")
+    if facts.silhouette[j] < 0.05:
+        reasons.append("loose: its members are no closer to each other than to other groups")
+    return reasons
+
+
+def count(n, noun):
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def groups(numbers, most=6):
+    """ "group 3", "groups 3 and 8", "groups 1, 2, 3, 4, 5, 6 and 9 more"."""
+    numbers = [str(int(i)) for i in numbers]
+    if len(numbers) == 1:
+        return f"group {numbers[0]}"
+    if len(numbers) > most:
+        return f"groups {', '.join(numbers[:most])} and {len(numbers) - most} more"
+    return f"groups {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def percent(share):
+    """A share for reading: 12 %, 0.4 %, under 0.1 %."""
+    value = 100 * share
+    if 0 < value < 0.1:
+        return "under 0.1 %"
+    return f"{value:.0f} %" if value >= 1 or value == 0 else f"{value:.1f} %"

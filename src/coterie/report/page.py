@@ -1,0 +1,196 @@
+"""`write`: one self-contained page about one run."""
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+import numpy as np
+
+from coterie.progress import Progress
+from coterie.state import write_bytes
+
+from . import baselines, extras, maps, sections, svg, words
+from .deck import deck
+from .facts import gather
+from .pack import b64, bytes_of, pack_ids, policy
+from .palette import PALETTE, css
+from .pictures import Canvas, sprites
+
+FOLD = 24  # above this many groups the cards are closed until asked for
+TEXT_BYTES = 4_000_000  # what hover lines of texts may take
+
+
+def write(run_dir, model, dataset, labels=None, out=None, verbose=0):
+    """Write the report of a run.
+
+    Parameters
+    ----------
+    run_dir : path
+        The run folder; ``run.toml`` and ``embedding.npy`` in it are used when they are there.
+    model : fitted estimator
+    dataset : coterie.data.Dataset
+    labels : (n,) array, optional
+        Known classes, shown in a section that is marked as evaluation only.
+    out : path, optional
+        The page; ``run_dir/report.html`` by default.
+    verbose : int
+        1 shows progress.
+
+    Returns
+    -------
+    path : pathlib.Path
+    """
+    run_dir = Path(run_dir)
+    out = Path(out) if out else run_dir / "report.html"
+    seed = int(getattr(model, "seed_", 0) or 0) % 2**31
+    with Progress(verbose) as progress:
+        progress.phase("report", total_steps=100)
+        page = _page(run_dir, model, dataset, labels, seed, progress.step)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(out, page.encode("utf-8", "replace"))
+    return out
+
+
+def _page(run_dir, model, dataset, labels, seed, step):
+    facts = gather(model, dataset, _embedding(run_dir, len(dataset.ids)), seed)
+    step(10)
+    beside = baselines.compare(facts, dataset.X, seed)
+    step(25)
+    canvas = Canvas(dataset.X) if facts.kind == "image" else None
+    placed = {"pca": maps.pca_map(facts.z, seed)}
+    tsne = maps.tsne_map(facts.z, seed, lambda done: step(25 + int(50 * done)))
+    if tsne is not None:
+        placed["tsne"] = tsne
+    step(75)
+    title = getattr(model, "title", "") or type(model).__name__
+    cards = deck(facts, model, dataset, canvas, seed)
+    step(85)
+    paths = extras.paths(model, canvas, facts)
+    spaces = extras.spaces(model, dataset.X, canvas, facts)
+    if spaces:
+        spaces["chart"] = svg.histogram(spaces["beta"], "weight of each dimension", width=320)
+    step(90)
+    data = {
+        "n": facts.n,
+        "k": facts.k,
+        "soft": facts.has_rivals,
+        "sizes": facts.sizes.tolist(),
+        "names": [c["name"] for c in cards],
+        "palette": PALETTE,
+        "ids": pack_ids(facts.ids),
+        "labels": b64(facts.labels.astype(np.uint16 if facts.k > 256 else np.uint8)),
+        "confidence": b64(bytes_of(facts.confidence)),
+        "maps": {name: pack_map(xy, facts.labels) for name, xy in placed.items()},
+        "sprites": sprites(dataset.X, canvas) if canvas else None,
+        "lines": _lines(dataset, facts),
+        "paths": paths or None,
+        "path_steps": extras.STEPS,
+    }
+    return render(
+        "report.html.j2",
+        ("map.js", "theme.js", "report.js"),
+        data,
+        page_title=f"{words.headline(facts)}: {facts.name}",
+        crumb=f"{facts.name} · {title}",
+        headline=words.headline(facts),
+        sentences=words.sentences(facts, title, beside),
+        warnings=words.warnings(facts, getattr(model, "history_", ())),
+        tiles=sections.tiles(facts, model),
+        size_bar=svg.size_bar(facts.sizes),
+        noun=facts.noun,
+        n=f"{facts.n:,}",
+        k=facts.k,
+        alive=[j for j in range(facts.k) if facts.sizes[j]],
+        cards=cards,
+        cards_note=sections.cards_note(facts),
+        folded=facts.k > FOLD,
+        map_names=[(k, n) for k, n in (("tsne", "t-SNE"), ("pca", "PCA")) if k in placed],
+        map_note=_map_note(facts, placed, data["sprites"]),
+        id_hint=f"row name, e.g. {facts.ids[0]}"[:40],
+        paths=bool(paths),
+        pixel=canvas is not None and max(canvas.shape[:2]) <= 40,
+        spaces=spaces,
+        baselines=sections.baseline_rows(beside),
+        label_free=sections.label_free(facts, model, dataset),
+        confidence_note=sections.confidence_note(facts),
+        confidence_chart=sections.confidence_chart(facts),
+        curves=sections.curves(getattr(model, "history_", ())),
+        cost=sections.cost(model),
+        evaluation=sections.evaluation(facts, labels, dataset),
+        load_path=str(run_dir),
+        shape_note=sections.shape_note(dataset),
+        params=sections.params(model),
+        made=sections.made(model, dataset, _run_toml(run_dir)),
+        footer="Written by coterie. This page is complete in itself and loads nothing.",
+    )
+
+
+def render(template, scripts, data, **values):
+    """Fill a template of the package; style and scripts are inlined and pinned by their hash."""
+    files = resources.files(__package__)
+    style = files.joinpath("static/page.css").read_text("utf-8") + css()
+    script = "\n".join(files.joinpath(f"static/{name}").read_text("utf-8") for name in scripts)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__, "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    return environment.get_template(template).render(
+        data=data, style=style, script=script, policy=policy(style, script), **values
+    )
+
+
+def pack_map(xy, labels):
+    """Coordinates on a 16-bit grid, and a place for each group's number."""
+    grid = maps.quantize(xy)
+    tags = []
+    for j in np.unique(labels):
+        rows = np.flatnonzero(labels == j)
+        middle = np.median(grid[rows], axis=0)
+        # a member near the middle, so that the number stands on its own group
+        at = grid[rows[np.argmin(((grid[rows] - middle) ** 2).sum(1))]]
+        tags.append({"group": int(j), "x": int(at[0]), "y": int(at[1])})
+    tags.sort(key=lambda t: -int((labels == t["group"]).sum()))
+    return {"xy": b64(grid), "tags": tags}
+
+
+def _lines(dataset, facts):
+    """The beginning of each text, as much as fits."""
+    if facts.kind != "text" or dataset.texts is None:
+        return None
+    from .cards import clip
+
+    most = int(min(140, max(20, TEXT_BYTES / max(1, facts.n))))
+    return [clip(t, most) for t in dataset.texts]
+
+
+def _map_note(facts, placed, sheet):
+    note = ""
+    if "tsne" not in placed:
+        note += " For a t-SNE map install openTSNE."
+    elif facts.n > maps.TSNE_ROWS:
+        note += (
+            f" t-SNE was fitted on {maps.TSNE_ROWS:,} rows; "
+            "the others were put next to their nearest ones."
+        )
+    if sheet and sheet["step"] > 1:
+        note += f" Hover pictures are kept for every {sheet['step']}th row."
+    return note
+
+
+def _embedding(run_dir, n):
+    try:
+        z = np.load(run_dir / "embedding.npy", mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return None
+    return z if len(z) == n else None
+
+
+def _run_toml(run_dir):
+    try:
+        return tomllib.loads((run_dir / "run.toml").read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return {}

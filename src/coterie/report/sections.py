@@ -1,0 +1,229 @@
+"""The smaller parts of the page: tiles, tables, curves, parameters."""
+
+import platform
+from importlib import metadata
+
+import numpy as np
+
+from . import svg
+from .deck import number
+from .facts import percent
+
+NOT_LOSSES = {"phase", "epoch", "step", "seconds", "rows_per_second"}
+COUNTS = ("clusters_used", "smallest_share", "largest_share")
+CLASSES = 40  # columns of the table against known labels
+
+
+def tiles(facts, model):
+    """Five numbers for the first glance."""
+    asked = f"groups of {facts.k} asked for" if facts.used != facts.k else "groups, as asked for"
+    out = [{"value": facts.used, "name": asked}]
+    sizes = facts.sizes[facts.sizes > 0]
+    spread = f"{percent(sizes.min() / facts.n)} – {percent(sizes.max() / facts.n)}"
+    out.append({"value": spread, "name": "smallest to largest"})
+    if facts.has_rivals:
+        sure = f"{np.median(facts.confidence):.2f}"
+        out.append({"value": sure, "name": "median confidence"})
+    doubts = sum(facts.verdict(j) != "clear" for j in range(facts.k))
+    out.append({"value": doubts, "name": "to look at twice"})
+    seconds = sum((getattr(model, "seconds_", None) or {}).values())
+    if seconds:
+        out.append({"value": duration(seconds), "name": "to learn"})
+    return out
+
+
+def duration(seconds):
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def cards_note(facts):
+    typical = {
+        "image": "Typical members lie nearest the middle of their group, borderline ones are torn "
+        "between two groups, random ones show what the group is really like. "
+        "Click a picture to find it on the map.",
+        "text": "The words are frequent in the group and rare elsewhere; larger words count more.",
+        "table": "Effect compares the group with everything else in standard deviations: "
+        "bars to the right mean higher, to the left lower.",
+    }
+    return typical.get(facts.kind, typical["table"])
+
+
+def baseline_rows(rows):
+    def show(value):
+        return "–" if value is None or not np.isfinite(value) else f"{value:.2f}"
+
+    return [
+        {
+            "name": r["name"],
+            "agreement": "–" if r["key"] == "this" else show(r["agreement"]),
+            "in_embedding": show(r["in_embedding"]),
+            "in_raw": show(r["in_raw"]),
+        }
+        for r in rows
+    ]
+
+
+def label_free(facts, model, dataset):
+    """The scores of `coterie.metrics.label_free` as (name, text), on a bounded sample."""
+    from coterie import metrics
+
+    from .maps import sample_rows
+
+    if facts.used < 2:
+        return []
+    rows = sample_rows(facts.n, 3000)
+    proba = None
+    if facts.has_rivals:
+        proba = np.asarray(model.predict_proba(dataset.X[rows]))
+    found = metrics.label_free(facts.z[rows], facts.labels[rows], proba)
+    return [
+        (name.replace("_", " "), number(value))
+        for name, value in found.items()
+        if isinstance(value, (int, float, np.number)) and np.isfinite(value)
+    ]
+
+
+def confidence_note(facts):
+    if not facts.has_rivals:
+        return "This method makes hard decisions, so there is no confidence to show."
+    return (
+        f"How sure the method is of each {facts.noun}, from 0 to 1. It is the method's own figure "
+        "and not a measured probability: read it as an order, not as a promise."
+    )
+
+
+def confidence_chart(facts):
+    if not facts.has_rivals:
+        return ""
+    bars = np.histogram(facts.confidence, bins=30, range=(0, 1))[0]
+    chart = svg.histogram(bars.tolist(), "confidence of all rows, from 0 to 1", None, 320, 90)
+    return chart
+
+
+def curves(history):
+    """One small chart per named term of the history, phases divided by a line."""
+    history = [dict(h) for h in history]
+    names = []
+    for record in history:
+        for name, value in record.items():
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if name not in NOT_LOSSES and is_number and name not in names:
+                names.append(name)
+    names.sort(key=lambda name: name in COUNTS)
+    out = []
+    for name in names:
+        rows = [h for h in history if isinstance(h.get(name), (int, float))]
+        values = [float(h[name]) for h in rows]
+        if len(values) < 2:
+            continue
+        phases = []
+        for i, h in enumerate(rows):
+            if not phases or phases[-1][0] != str(h.get("phase", "")):
+                phases.append((str(h.get("phase", "")), i))
+        label = name.replace("_", " ")
+        if len(phases) == 1 and phases[0][0]:
+            label += f" ({phases[0][0]})"
+        out.append(
+            {
+                "name": label,
+                "first": number(values[0]),
+                "last": number(values[-1]),
+                "chart": svg.curve(values, f"{label} over {len(values)} epochs", phases),
+            }
+        )
+    return out
+
+
+def cost(model):
+    seconds = getattr(model, "seconds_", None) or {}
+    parts = [f"{name} {duration(s)}" for name, s in seconds.items() if s >= 0.05]
+    spent = f" Time: {', '.join(parts)}." if parts else ""
+    return f"Each named part of the loss over the epochs, from its first to its last value.{spent}"
+
+
+def evaluation(facts, labels, dataset):
+    """Scores and a table of groups against known classes; None without labels."""
+    if labels is None:
+        return None
+    from coterie import metrics
+
+    labels = np.asarray(labels)
+    if labels.shape != (facts.n,):
+        raise ValueError(
+            f"labels have shape {labels.shape} but the data have {facts.n} rows; give one per row"
+        )
+    classes, codes = np.unique(labels, return_inverse=True)
+    names = getattr(dataset, "label_names", None)
+    if names and np.issubdtype(classes.dtype, np.integer) and classes.max() < len(names):
+        shown = [str(names[c]) for c in classes]
+    else:
+        shown = [str(c) for c in classes]
+    table = np.zeros((facts.k, len(classes)), int)
+    np.add.at(table, (facts.labels, codes), 1)
+    kept = np.argsort(-table.sum(0), kind="stable")[:CLASSES] if len(classes) > CLASSES else None
+    columns = range(len(classes)) if kept is None else np.sort(kept)
+    rows = []
+    for j in range(facts.k):
+        size = max(1, table[j].sum())
+        cells = [
+            {"count": f"{table[j, c]:,}" if table[j, c] else "·", "heat": _heat(table[j, c] / size)}
+            for c in columns
+        ]
+        rows.append({"j": j, "cells": cells})
+    scores = metrics.scores(codes, facts.labels)
+    title = {
+        "acc": "accuracy (ACC)",
+        "nmi": "information shared (NMI)",
+        "nmi_geo": "NMI, geometric mean",
+        "ari": "agreement on pairs (ARI)",
+    }
+    return {
+        "scores": [(title.get(n, n), f"{v:.3f}") for n, v in scores.items()],
+        "classes": [shown[c] for c in columns],
+        "rows": rows,
+        "more": "" if kept is None else f" The {CLASSES} largest of {len(classes)} classes.",
+    }
+
+
+def _heat(share):
+    return 0 if share < 0.02 else min(5, 1 + int(share * 5))
+
+
+def shape_note(dataset):
+    shape = tuple(int(s) for s in dataset.X.shape[1:])
+    return f"rows of shape {shape}" if dataset.kind != "text" else "rows from the run's recipe"
+
+
+def params(model):
+    found = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+    return [(name, str(value)[:200]) for name, value in found.items() if value is not None]
+
+
+def made(model, dataset, run):
+    """Method, data, seed and versions as rows of a table."""
+    shape = " × ".join(str(int(s)) for s in dataset.X.shape)
+    rows = [
+        ("method", getattr(model, "title", "") or type(model).__name__),
+        ("what it does", getattr(model, "summary", "")),
+        ("reference", getattr(model, "reference", "")),
+        ("data", f"{dataset.name} ({dataset.kind}, {shape})"),
+        ("source", run.get("data", {}).get("source", "")),
+        ("fingerprint", run.get("data", {}).get("fingerprint", "")),
+        ("seed", getattr(model, "seed_", "")),
+        ("threads", run.get("threads", "")),
+    ]
+    versions = run.get("versions") or _versions()
+    rows += list(versions.items())
+    return [(name, str(value)) for name, value in rows if value not in ("", None)]
+
+
+def _versions():
+    found = {"python": platform.python_version()}
+    for name in ("coterie", "torch", "numpy", "scikit-learn"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
