@@ -3,6 +3,8 @@
 Only for looking at results: nothing here is used in training.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
@@ -114,7 +116,7 @@ def _entropy(p):  # (..., k) -> (...)
     return -np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0.0).sum(axis=-1)
 
 
-def _check(y, labels):
+def _check(y, labels) -> tuple[Any, Any]:
     y, labels = np.asarray(y), np.asarray(labels)
     for name, values in (("y", y), ("labels", labels)):
         if values.ndim != 1:

@@ -28,7 +28,7 @@ def affine(images, generator, rotate=12.0, shift=0.08, scale=0.10, shear=8.0, gr
     stacked = stacked.reshape(groups, each * c, h, w)
     theta = _transforms(groups, h, w, generator, rotate, shift, scale, shear)
     theta = theta.to(images.device, images.dtype)
-    grid = affine_grid(theta, stacked.shape, align_corners=False)
+    grid = affine_grid(theta, list(stacked.shape), align_corners=False)
     moved = grid_sample(stacked, grid, padding_mode="zeros", align_corners=False)
     return moved.view(groups * each, c, h, w)[:b]
 

@@ -31,13 +31,14 @@ def cluster_sums(z, labels, k):  # (n, d), (n,) -> (k, d), (k,)
     return one_hot @ z, one_hot.sum(dim=1)
 
 
-def running_mean(centers, counts, z, labels):  # (k, d), (k,), (n, d), (n,) -> (k, d), (k,)
-    """DCN's centre update for a whole batch at once.
+def running_mean(centers, counts, z, labels, add_up=lambda t: t):
+    """DCN's centre update for a whole batch at once: (k, d), (k,), (n, d), (n,) -> (k, d), (k,).
 
     Adding rows one by one with rate 1/count equals the count-weighted mean
     ``(count_k c_k + sum of new rows) / (count_k + n_k)``. A centre without rows stays.
+    `add_up` adds sums of processes that hold a part of the rows each.
     """
-    sums, new = cluster_sums(z, labels, len(centers))
+    sums, new = map(add_up, cluster_sums(z, labels, len(centers)))
     total = counts + new
     moved = (counts[:, None] * centers + sums) / total[:, None].clamp_min(1)
     return torch.where(new[:, None] > 0, moved.to(centers.dtype), centers), total

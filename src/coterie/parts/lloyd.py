@@ -26,23 +26,21 @@ class CenteredRows:
     """Rows minus their mean, chunk by chunk: far from the origin float32 has too few digits."""
 
     def __init__(self, z, chunk):
-        self.z, self.n = z, (len(z) if torch.is_tensor(z) else z.n)
-        self.chunk = chunk
-        self.mean, self.ready = None, False
-        total, square = 0.0, 0.0
+        self.z, self.chunk, self.ready = z, chunk, False
+        self.n = len(z) if torch.is_tensor(z) else z.n
+        first = self._slice(0, 1)
+        self.dtype, self.d = first.dtype, first.shape[1]
+        total, square = torch.zeros(2, self.d, dtype=torch.float64)
         for rows in self._raw():
-            total = total + rows.sum(dim=0, dtype=torch.float64)
-            square = square + rows.to(torch.float64).square().sum(dim=0)
+            rows = rows.double()
+            total += rows.sum(dim=0)
+            square += rows.square().sum(dim=0)
         mean = total / self.n
+        self.mean = mean.to(self.dtype)
         self.second_moment = float(square.sum()) / self.n
+        self.variance = float((square / self.n - mean.square()).clamp_min(0).mean())
         if not np.isfinite(self.second_moment):
             raise ValueError("z has NaN or infinite values; clean or scale the rows first")
-        first = self._slice(0, 1)
-        self.mean, self.dtype, self.d = mean.to(first.dtype), first.dtype, first.shape[1]
-        spread = 0.0
-        for rows in self:
-            spread = spread + rows.square().sum(dim=0, dtype=torch.float64)
-        self.variance = float((spread / self.n).mean())
         if torch.is_tensor(z) and z.numel() <= IN_MEMORY_VALUES:
             self.z, self.ready = z - self.mean, True
 
@@ -113,11 +111,12 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
         new = torch.where(counts[..., None] > 0, means, old)
         seeded = np.zeros(len(active), dtype=bool)
         for at in torch.nonzero((counts == 0).any(dim=1)).flatten().tolist():
-            empty = torch.nonzero(counts[at] == 0).flatten()
-            points, gains = _farthest(rows, old[at], len(empty))
-            useful = gains > smallest_gain
-            new[at, empty[: len(points)][useful]] = points[useful]
-            seeded[at] = bool(useful.any())
+            # one empty cluster per step: the next step already sees the new centre, so the
+            # following one goes elsewhere and not beside it
+            row, gain = _farthest(rows, old[at])
+            seeded[at] = gain > smallest_gain
+            if seeded[at]:
+                new[at, counts[at].argmin()] = row
         centers[active] = new
         n_iter[active] = step
         moved = (new - old).square().sum(dim=(1, 2)).double().numpy()
@@ -207,14 +206,12 @@ def _label(rows, centers):
     return labels, total
 
 
-def _farthest(rows, centers, m):
-    """The m rows that are farthest from their centre, with their squared distances."""
-    points, gains = [], []
+def _farthest(rows, centers):
+    """The row that is farthest from its centre, and its squared distance."""
+    best, farthest = centers[0], -1.0
     for chunk in rows:
         gain = (chunk - centers[_scores(chunk, centers).argmin(dim=0)]).square().sum(dim=1)
-        top = gain.topk(min(m, len(gain)))
-        points.append(chunk[top.indices])
-        gains.append(top.values)
-    points, gains = torch.cat(points), torch.cat(gains)
-    top = gains.topk(min(m, len(gains)))
-    return points[top.indices], top.values
+        at = int(gain.argmax())
+        if float(gain[at]) > farthest:
+            best, farthest = chunk[at].clone(), float(gain[at])
+    return best, farthest

@@ -43,7 +43,7 @@ def orthonormality(centers, norm="l1"):  # (k, d) -> ()
     raise ValueError(f'norm={norm!r} is not "l1" or "frobenius"')
 
 
-def dirichlet_penalty(mean_gamma, alpha, eps=1e-10):  # (k,), () or (k,) -> ()
+def dirichlet_penalty(mean_gamma, alpha, eps=1e-10):  # (..., k), () or (k,) -> (...)
     """Dirichlet prior on the cluster shares: ``sum_k (1 - alpha_k) log(mean_gamma_k + eps)``.
 
     A vector `alpha` is a target shape, not tied to cluster numbers: both sides are sorted first.
@@ -51,10 +51,10 @@ def dirichlet_penalty(mean_gamma, alpha, eps=1e-10):  # (k,), () or (k,) -> ()
     """
     alpha = torch.as_tensor(alpha, dtype=mean_gamma.dtype, device=mean_gamma.device)
     if alpha.ndim:
-        if alpha.shape != mean_gamma.shape:
+        if len(alpha) != mean_gamma.shape[-1]:
             raise ValueError(
-                f"alpha has {len(alpha)} values but there are {len(mean_gamma)} clusters; "
+                f"alpha has {len(alpha)} values but there are {mean_gamma.shape[-1]} clusters; "
                 "give one number or one for each cluster"
             )
         alpha, mean_gamma = alpha.sort().values, mean_gamma.sort().values
-    return ((1 - alpha) * (mean_gamma + eps).log()).sum()
+    return ((1 - alpha) * (mean_gamma + eps).log()).sum(-1)

@@ -27,7 +27,8 @@ def subkmeans(z, k, rng, n_init=10, max_iter=300):
     overall mean on the others. It alternates assignment, centres, and the eigenvectors of
     ``sum of cluster scatters - total scatter``; m counts the negative eigenvalues. That matrix
     is minus the between-cluster scatter, so the vectors come from an SVD of the k weighted centres
-    and m is at most k - 1.
+    and m is at most k - 1. Outside of the cluster space the centres then equal the mean: with every
+    negative eigenvalue kept, the cost is that of k-means for the same labels.
 
     Parameters
     ----------
