@@ -23,6 +23,14 @@ _PUBLIC = {
     "Spectral": "methods.neighbours",
     "UMAPGMM": "methods.neighbours",
     "DEC": "methods.dec",
+    "CM": "methods.cm",
+    "CMEM": "methods.cm_em",
+    "CNet": "methods.cnet",
+    "DEKM": "methods.dekm",
+    "IDEC": "methods.idec",
+    "DCEC": "methods.idec",
+    "DCN": "methods.dcn",
+    "DKM": "methods.dkm",
 }
 
 __all__ = ["__version__", *_PUBLIC]

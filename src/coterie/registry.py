@@ -18,6 +18,14 @@ METHODS = {
     "spectral": ("neighbours", "Spectral"),
     "umap_gmm": ("neighbours", "UMAPGMM"),
     "dec": ("dec", "DEC"),
+    "cm": ("cm", "CM"),
+    "cm_em": ("cm_em", "CMEM"),
+    "cnet": ("cnet", "CNet"),
+    "dekm": ("dekm", "DEKM"),
+    "idec": ("idec", "IDEC"),
+    "dcec": ("idec", "DCEC"),
+    "dcn": ("dcn", "DCN"),
+    "dkm": ("dkm", "DKM"),
 }
 
 

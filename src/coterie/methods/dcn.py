@@ -1,0 +1,85 @@
+"""DCN: a k-means-friendly embedding by turns (Yang, Fu, Sidiropoulos, Hong 2017)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..batch import Batch, Step, Terms, View
+from ..deep import DeepClusterer
+from ..head import Head
+from ..params import param
+from ..parts.assign import squared_distances
+from ..parts.centers import kmeans, running_mean
+from ..phases import Call, Phase
+from ..pretrain import reconstruction
+from .kmeans import gaussian_scores
+
+
+class DCN(DeepClusterer):
+    """Reconstruction + weight * |z - centre of its cluster|^2, network and centres by turns.
+
+    Each step moves the network with the labels and centres as they are, then assigns the batch
+    afresh and moves each centre to the mean of all rows that it has ever been given.
+
+    Where text and authors' code differ, and what we do:
+
+    - Weight: the paper puts lambda/2 on the clustering term, the code puts `lbd` on the
+      reconstruction: ``weight = lambda / 2 = 1 / lbd``. Raw MNIST's lbd = 0.05 is our weight 20.
+    - Counts start at 100 in the code (not in the paper) and never shrink, so centres come to rest.
+    - Labels: the code keeps what a row was given when last seen, one epoch ago. We assign all rows
+      once per epoch, which also serves the stop rule.
+    - Network: tied weights and ReLU code in the code; we use the autoencoder all methods share.
+    """
+
+    key = "dcn"
+    title = "DCN"
+    summary = "k-means and autoencoder by turns, hard assignments"
+    reference = "Yang, Fu, Sidiropoulos, Hong: Towards k-means-friendly spaces, 2017"
+    variants = {"p": {"init": "pretrained"}, "r": {"init": "random"}}
+    tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
+    keeps_decoder = True
+    scores_are_probabilities = False
+
+    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    weight: float = param(0.1, "weight of the distance to the centre (lambda / 2)", ge=0)
+    start_count: float = param(100.0, "rows that a centre counts as seen at the start", ge=0)
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
+        counts = latents.new_full((self.n_clusters,), self.start_count)
+        state = {"centers": start.centers, "counts": counts, "variance": latents.new_ones(())}
+        return Head(state=state, rows={"labels": start.labels})
+
+    def training(self, network: nn.Module) -> list[Phase | Call]:
+        return [self.phase("train", self.epochs, train_step=self.train_step, update=self.update)]
+
+    def train_step(self, step: Step, head: Head) -> None:
+        step.optimize("main", self.loss(step.batch, head), step.batch.weight)
+        self.move_centers(step.batch, head)
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        own = head.centers[head.labels[batch.rows]]  # of the clean row, whatever the network sees
+        return {
+            "distance": self.weight * (batch.z - own).square().sum(1).mean(),
+            **reconstruction(batch),
+        }
+
+    @torch.no_grad()
+    def move_centers(self, batch: Batch, head: Head) -> None:
+        """New labels for the batch; each centre becomes the mean of all rows it ever had."""
+        z = batch.network.encode(batch.clean)
+        nearest = squared_distances(z, head.centers).argmin(1)
+        centers, counts = running_mean(head.centers, head.counts, z, nearest, add_up=batch.sum)
+        head.centers.copy_(centers)
+        head.counts.copy_(counts)
+
+    def update(self, view: View, head: Head) -> torch.Tensor:
+        nearest = squared_distances(view.latents, head.centers).min(1)
+        head.labels.copy_(nearest.indices)
+        head.variance.copy_(nearest.values.mean().clamp_min(1e-12) / view.latents.shape[1])
+        return nearest.indices
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        return gaussian_scores(latents, head)

@@ -1,0 +1,115 @@
+"""DKM: deep k-means (Fard, Thonet, Gaussier 2020)."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..batch import Batch, Terms, View
+from ..deep import DeepClusterer
+from ..head import Head
+from ..params import param
+from ..parts.assign import cosine_distances, fuzzy_membership, softmin, squared_distances
+from ..parts.centers import kmeans
+from ..phases import Call, Phase
+from ..pretrain import reconstruction
+
+
+def temperature_levels(levels: int, first: float = 0.1) -> list[float]:
+    """Inverse temperatures of the annealed variant: 0.1, 0.423, 0.752, ..., 28.1 (40th).
+
+    Printed as a_n+1 = 2^(1/ln(n)^2) a_n, which divides by 0 at n = 1; the authors start at n = 2.
+    """
+    values = [first]
+    for n in range(2, levels + 1):
+        values.append(values[-1] * 2 ** (1 / math.log(n) ** 2))
+    return values
+
+
+class DKM(DeepClusterer):
+    """Reconstruction + weight * sum_k G_k(z) f(z, r_k), by gradient alone.
+
+    G is a softmax over -alpha f, so that the k-means loss is differentiable in network and centres
+    together; as alpha grows the loss becomes that of k-means. Algorithm 1 of the paper reads off
+    this file: `temperature_levels` (outer loop), `update` (next alpha), `loss` (inner loop).
+
+    Where text and authors' code differ, and what we do:
+
+    - f is the *squared* Euclidean distance in the code ("Euclidean" in the text): squared here.
+    - The gradient also flows through G, as in the code.
+    - An epoch of the code draws each batch anew and so misses a third of the rows; ours sees each
+      row once. The code's labels are those of a row's last visit; ours are of the final network.
+    - The code carries Adam's moments over from pre-training; here each phase starts its own.
+    - Fuzzy membership: the printed exponent 2/(m-1) is for plain distances; with squared ones it is
+      1/(m-1). The fuzzifier is m = 1 + 1/alpha, so one schedule serves both memberships.
+    """
+
+    key = "dkm"
+    title = "DKM"
+    summary = "k-means made differentiable: relaxed assignments, joint gradient steps"
+    reference = "Fard, Thonet, Gaussier: Deep k-means, Pattern Recognition Letters 2020"
+    variants = {
+        "a": {"init": "random", "inverse_temperature": None},
+        "p": {"init": "pretrained", "inverse_temperature": 1000.0},
+    }
+    tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
+    keeps_decoder = True
+
+    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    weight: float = param(1.0, "weight of the clustering term (lambda)", ge=0)
+    inverse_temperature: float | None = param(
+        1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
+    )
+    levels: int = param(40, "annealed: values of alpha, from 0.1 upwards", ge=1)
+    epochs_per_level: float = param(0.5, "annealed: epochs at each value", gt=0)
+    distance: str = param(
+        "euclidean", "euclidean (squared) or cosine", choices=("euclidean", "cosine")
+    )
+    membership: str = param("softmax", "softmax or fuzzy", choices=("softmax", "fuzzy"))
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        """k-means on a pre-trained embedding, otherwise U(-1, 1) as in the paper."""
+        if self.init == "pretrained":
+            centers = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init).centers
+        else:
+            drawn = rng.uniform(-1, 1, (self.n_clusters, latents.shape[1]))
+            centers = torch.from_numpy(drawn.astype(np.float32))
+        alpha = torch.tensor(float(self.inverse_temperature or temperature_levels(1)[0]))
+        return Head(params={"centers": centers}, state={"alpha": alpha, "level": torch.tensor(0)})
+
+    def training(self, network: nn.Module) -> list[Phase | Call]:
+        if self.inverse_temperature is not None:
+            return super().training(network)
+        epochs = self.levels * self.epochs_per_level
+        every = float(self.epochs_per_level)
+        return [
+            self.phase("train", epochs, loss=self.loss, update=self.next_level, update_every=every)
+        ]
+
+    def next_level(self, view: View, head: Head) -> None:
+        """The next inverse temperature; no stop rule, for the schedule has to run its course."""
+        head.level += 1
+        values = temperature_levels(self.levels)
+        head.alpha.fill_(values[min(int(head.level), len(values)) - 1])
+
+    def update(self, view: View, head: Head) -> torch.Tensor:
+        return self.distances(view.latents, head).argmin(1)
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        f = self.distances(batch.z, head)
+        g = self.memberships(f, head.alpha)
+        return {"clustering": self.weight * (g * f).sum(1).mean(), **reconstruction(batch)}
+
+    def distances(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        f = cosine_distances if self.distance == "cosine" else squared_distances
+        return f(latents, head.centers)
+
+    def memberships(self, f: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:  # (n, k) -> (n, k)
+        if self.membership == "softmax":
+            return softmin(f, alpha)
+        return fuzzy_membership(f, 1 + 1 / float(alpha), squared=self.distance == "euclidean")
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        return self.memberships(self.distances(latents, head), head.alpha)
