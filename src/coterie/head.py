@@ -25,9 +25,9 @@ class Head(nn.Module):
         super().__init__()
         self.kinds = {"param": list(params or {}), "state": list(state or {}), "rows": list(rows or {})}
         for name, tensor in (params or {}).items():
-            self.register_parameter(name, nn.Parameter(tensor.detach().clone()))
+            self.register_parameter(name, nn.Parameter(_own(tensor)))
         for name, tensor in {**(state or {}), **(rows or {})}.items():
-            self.register_buffer(name, tensor.detach().clone())
+            self.register_buffer(name, _own(tensor))
 
     def tensors(self, kinds: tuple[str, ...] = ("param", "state", "rows")) -> Tensors:
         """Flat view for files: "param.centers", "state.counts", "rows.target"."""
@@ -43,3 +43,8 @@ class Head(nn.Module):
 
     def __contains__(self, name: str) -> bool:
         return any(name in names for names in self.kinds.values())
+
+
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    # contiguous, as a file would give it back: another layout means other rounding in products
+    return tensor.detach().clone(memory_format=torch.contiguous_format)

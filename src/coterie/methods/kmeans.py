@@ -24,7 +24,8 @@ def kmeans_head(latents: torch.Tensor, k: int, rng: np.random.Generator, **optio
     found = kmeans(latents, k, rng=rng, **options)
     n, d = latents.shape
     variance = torch.tensor(max(found.inertia / (n * d), 1e-12), dtype=torch.float32)
-    return Head(state={"centers": found.centers, "variance": variance})
+    iterations = torch.tensor(found.n_iter)
+    return Head(state={"centers": found.centers, "variance": variance, "n_iter": iterations})
 
 
 class KMeans(Clusterer):
@@ -53,6 +54,10 @@ class KMeans(Clusterer):
             n_init=self.n_init,
             max_iter=self.max_iter,
         )
+        self._after_fit()
+
+    def _after_fit(self) -> None:
+        self.n_iter_ = int(self.head_.n_iter)
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
         return gaussian_scores(latents, head)

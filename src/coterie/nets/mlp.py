@@ -8,7 +8,12 @@ from torch.nn.utils import skip_init
 
 from .init import initialise
 
-ACTIVATIONS = {"relu": lambda x: torch.relu(x), "leaky_relu": lambda x: nn.functional.leaky_relu(x, 0.2)}
+
+def leaky_relu(x: torch.Tensor) -> torch.Tensor:
+    return nn.functional.leaky_relu(x, 0.2)
+
+
+ACTIVATIONS = {"relu": torch.relu, "leaky_relu": leaky_relu}
 
 
 class MLP(nn.Module):
@@ -25,7 +30,7 @@ class MLP(nn.Module):
     ):
         super().__init__()
         self.shape, self.embedding_dim = shape, embedding_dim
-        self.act = ACTIVATIONS[activation]
+        self._act = ACTIVATIONS[activation]
         sizes = [math.prod(shape), *hidden, embedding_dim]
         down = list(zip(sizes[:-1], sizes[1:]))
         # skip_init: the layers' own start would draw from the global random stream
@@ -41,7 +46,7 @@ class MLP(nn.Module):
 
     def _chain(self, layers: nn.ModuleList, h: torch.Tensor) -> torch.Tensor:
         for layer in layers[:-1]:
-            h = self.act(layer(h))
+            h = self._act(layer(h))
         return layers[-1](h)
 
     # -- greedy layer-wise pre-training: level i is encoder layer i and its mirror --------------
@@ -56,12 +61,12 @@ class MLP(nn.Module):
         """The input of level i: what the already trained layers make of x."""
         h = x.flatten(1)
         for layer in self.encoder[:i]:
-            h = self.act(layer(h))
+            h = self._act(layer(h))
         return h
 
     def rebuild(self, h: torch.Tensor, i: int) -> torch.Tensor:
         """Level i alone, there and back; activations as in the whole network."""
         code = self.encoder[i](h)
-        code = code if i == self.levels - 1 else self.act(code)
+        code = code if i == self.levels - 1 else self._act(code)
         out = self.decoder[-1 - i](code)
-        return out if i == 0 else self.act(out)
+        return out if i == 0 else self._act(out)
