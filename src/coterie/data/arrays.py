@@ -41,7 +41,8 @@ def from_array(
         if ask.image_size and kind == "image":
             X = fit_images(X, ask.image_size, None, ask.notice, name)
         recipe = describe_rows(X, kind, name, source, embeddings=ask.embeddings)
-    check_finite(X, name)
+    if not isinstance(X, np.memmap):  # an estimator reads the whole map anyway, and checks then
+        check_finite(X, name)
     codes, label_names = encode_labels(labels, name)
     return Dataset(
         X, range(X.shape[0]), kind, name, columns, None, codes, label_names, recipe=recipe
@@ -109,7 +110,7 @@ def _like(X, recipe: Recipe, name: str, ask: Options, raw: bool):
     if recipe.counts and raw:
         return apply_counts(X, recipe, name)
     if recipe.kind == "image" and X.ndim > 2:
-        X = fit_images(X, want[:2], 3 if len(want) == 3 else 1, ask.notice, name)
+        X = fit_images(X, (want[0], want[1]), 3 if len(want) == 3 else 1, ask.notice, name)
     if tuple(X.shape[1:]) != want:
         raise DataError(
             f"{name} has rows of shape {tuple(X.shape[1:])}, the model was fitted on {want}; "

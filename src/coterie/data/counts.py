@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -11,7 +13,7 @@ from .recipe import Recipe
 N_GENES = 2000
 
 
-def log_counts(counts):
+def log_counts(counts) -> Any:
     """Return log2(x + 1) of a CSR matrix as float32; zeros stay zeros."""
     logged = sparse.csr_matrix(counts, dtype=np.float32, copy=True)
     logged.data = np.log2(logged.data + 1)

@@ -79,7 +79,7 @@ def fingerprint(X) -> str:
         digest.update(f"csr {tuple(map(int, X.shape))} {X.dtype.str}".encode())
         X = X if X.has_sorted_indices else X.sorted_indices()
         for part in (X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data):
-            digest.update(memoryview(np.ascontiguousarray(part)).cast("B"))
+            digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
     digest.update(f"dense {tuple(map(int, X.shape))} {X.dtype.str}".encode())
     if X.size == 0:
@@ -91,5 +91,5 @@ def fingerprint(X) -> str:
         starts = [int(start) for start in picked]
     for start in starts:
         block = np.ascontiguousarray(X[start : start + rows])
-        digest.update(memoryview(block.reshape(-1).view(np.uint8)))
+        digest.update(block.data)
     return digest.hexdigest()

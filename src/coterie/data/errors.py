@@ -19,7 +19,7 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 
 def listed(names: Iterable[object], most: int = 12) -> str:
     """Return ``a, b, c, ... (40 in all)``: a list that never floods the screen."""
-    names = [str(name) for name in names]
-    if len(names) <= most:
-        return ", ".join(names)
-    return ", ".join(names[:most]) + f", ... ({len(names)} in all)"
+    shown = [str(name) for name in names]
+    if len(shown) <= most:
+        return ", ".join(shown)
+    return ", ".join(shown[:most]) + f", ... ({len(shown)} in all)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def rows_digest(X: np.ndarray, labels: np.ndarray) -> str:
 def _news() -> Raw:
     from sklearn.datasets import fetch_20newsgroups
 
-    bunch = fetch_20newsgroups(subset="all", shuffle=False)
+    bunch: Any = fetch_20newsgroups(subset="all", shuffle=False)
     if len(bunch.data) != 18846:
         raise DataError(f"20newsgroups came with {len(bunch.data)} documents, not 18846")
     return Raw(list(bunch.data), np.asarray(bunch.target, np.int64), list(bunch.target_names))

@@ -117,18 +117,19 @@ def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
 
 def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], bool]:
     """Decide on one size and on colour, and say so when images had to change."""
+    sizes = Counter(size for size, _ in heads.values())
     colour = any(has_colour for _, has_colour in heads.values())
     if ask.recipe is not None:
         if ask.recipe.kind != "image":
             raise DataError(
                 f"{folder} is a folder of images, the model was fitted on {ask.recipe.kind} rows"
             )
-        target, wants_colour = tuple(ask.recipe.shape[:2]), len(ask.recipe.shape) == 3
+        target = ask.recipe.shape[0], ask.recipe.shape[1]
+        wants_colour = len(ask.recipe.shape) == 3
         if colour != wants_colour:
             ask.notice(f"{folder.name}: images read in {'colour' if wants_colour else 'grey'}")
         colour = wants_colour
-    sizes = Counter(size for size, _ in heads.values())
-    if ask.recipe is None:
+    else:
         # of equally common sizes the smaller one: nothing is blown up without need
         common = min(sizes, key=lambda size: (-sizes[size], size))
         target = ask.image_size or common

@@ -66,6 +66,18 @@ class _Columns:
     def ids(self) -> list[str] | None:
         return None
 
+    def _keys(self):
+        """Return the names of the columns."""
+        raise NotImplementedError
+
+    def _numbers(self, name: str) -> np.ndarray | None:
+        """Return a column as float64 with NaN for gaps, or None when it holds no numbers."""
+        raise NotImplementedError
+
+    def _cells(self, name: str) -> list:
+        """Return a column as Python values with None for gaps."""
+        raise NotImplementedError
+
     def read(self, numeric: list[str], strings: list[str]) -> tuple[np.ndarray, dict]:
         X, bad = np.empty((len(self), len(numeric)), np.float32), []
         for j, column in enumerate(numeric):

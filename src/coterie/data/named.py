@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from .dataset import Dataset
 from .errors import DataError, did_you_mean, listed
 from .fetch import REMOTE, fetch
 from .options import Options
+from .pixels import resize
 from .stored import DIGITS, Raw
 from .text import from_texts
 from .variants import ARTIFACTS, VARIANTS, with_artifact
@@ -134,12 +136,20 @@ def canonical(name: str) -> str | None:
     return ALIASES.get(key) or _PLAIN.get(key.replace("-", "_"))
 
 
-def describe(name: str, data_dir: str | Path | None = None) -> dict:
-    """Return name, rows, shape, classes, kind, where it is found, and a line about it."""
+def _entry(name: str) -> Named:
     key = canonical(name)
     if key is None:
         raise DataError(f"there is no data set '{name}'.{did_you_mean(name, names())}")
-    entry = CATALOGUE.get(key) or _synth_entry(int(key.split("-")[1]))
+    if key in CATALOGUE:
+        return CATALOGUE[key]
+    axes = int(key.removeprefix("synth-"))
+    about = f"four clusters in the plane and {axes} unimodal axes (any number: synth-K)"
+    return Named(key, 12000, (2 + axes,), 4, "vector", about)
+
+
+def describe(name: str, data_dir: str | Path | None = None) -> dict:
+    """Return name, rows, shape, classes, kind, where it is found, and a line about it."""
+    entry = _entry(name)
     if entry.base is None:
         where = "built in"
     elif folder := stored.find(entry.base, data_dir):
@@ -164,15 +174,12 @@ def available(data_dir: str | Path | None = None) -> list[dict]:
 
 def read(name: str, ask: Options, data_dir: str | Path | None = None) -> Dataset:
     """Read a named data set."""
-    key = canonical(name)
-    if key.startswith("synth-"):
-        entry = _synth_entry(int(key.split("-")[1]))
-    else:
-        entry = CATALOGUE[key]
+    entry = _entry(name)
     raw = _raw(entry, ask, data_dir)
     if entry.kind == "text":
         return _named(from_texts(raw.values, ask, entry.name, "named"), raw, entry, ask)
-    X, extra = raw.values, {}
+    X = raw.values
+    extra: dict[str, Any] = {}
     if entry.kind == "counts":
         if ask.recipe is not None and ask.recipe.counts:
             X = apply_counts(X, ask.recipe, entry.name)
@@ -183,8 +190,8 @@ def read(name: str, ask: Options, data_dir: str | Path | None = None) -> Dataset
         X, extra["divide"] = X.astype(np.float32) / np.float32(entry.divide), entry.divide
     if entry.kind == "table":
         X = X.astype(np.float32, copy=False)
-    if entry.name == "coil20" and ask.image_size is None and ask.recipe is None:
-        ask = replace(ask, image_size=entry.shape, notice=lambda message: None)
+    if entry.name == "coil20" and ask.image_size is None:
+        X = resize(X, (28, 28))
     data = from_array(X, ask, entry.name, "named", raw=False)
     return _named(data, raw, entry, ask, **extra)
 
@@ -203,7 +210,7 @@ def _named(data: Dataset, raw: Raw, entry: Named, ask: Options, **extra) -> Data
     if ask.recipe is None:
         data.kind = entry.kind
         data.columns = list(entry.columns) if entry.columns else None
-        fields = {"kind": data.kind, "columns": data.columns} | extra
+        fields: dict[str, Any] = {"kind": data.kind, "columns": data.columns} | extra
         data.recipe = replace(data.recipe, label_column=None, **fields)
     return data
 
@@ -212,8 +219,10 @@ def _raw(entry: Named, ask: Options, data_dir) -> Raw:
     """Return the values of an entry before scaling."""
     if entry.name.startswith("synth-"):
         return Raw(*toys.synth(entry.shape[0] - 2), DIGITS[:4])
-    if entry.name in ("blobs8", "cnet_toy"):
-        return Raw(*getattr(toys, entry.name)(), DIGITS[: entry.classes])
+    if entry.name == "blobs8":
+        return Raw(*toys.blobs8(), DIGITS[:8])
+    if entry.name == "cnet_toy":
+        return Raw(*toys.cnet_toy(), DIGITS[:5])
     if entry.name == "objects":
         return Raw(*objects.objects(), list(objects.SHAPES))
     raw = _digits() if entry.base is None else _base(entry.base, ask, data_dir)
@@ -253,10 +262,5 @@ def _base(name: str, ask: Options, data_dir) -> Raw:
 def _digits() -> Raw:
     from sklearn.datasets import load_digits
 
-    bunch = load_digits()
+    bunch: Any = load_digits()
     return Raw(bunch.images, bunch.target.astype(np.int64), DIGITS)
-
-
-def _synth_entry(axes: int) -> Named:
-    about = f"four clusters in the plane and {axes} unimodal axes (any number: synth-K)"
-    return Named(f"synth-{axes}", 12000, (2 + axes,), 4, "vector", about)

@@ -36,11 +36,11 @@ class Recipe:
         True when the rows are ready embeddings.
     divide : float, optional
         Raw values were divided by this number (pendigits: 100).
-    tfidf : dict, optional
+    tfidf : dict
         Settings of the tf-idf vectoriser.
-    vocabulary : list of str, optional
+    vocabulary : list of str
         Its words, in column order; their weights are ``arrays["idf"]``.
-    counts : dict, optional
+    counts : dict
         ``log2(x + 1) / peak`` of the genes ``arrays["genes"]`` out of ``n_genes``.
     arrays : dict of str to ndarray
     """
@@ -56,9 +56,9 @@ class Recipe:
     text_column: str | None = None
     embeddings: bool = False
     divide: float | None = None
-    tfidf: dict[str, Any] | None = None
-    vocabulary: list[str] | None = None
-    counts: dict[str, Any] | None = None
+    tfidf: dict[str, Any] = field(default_factory=dict)
+    vocabulary: list[str] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict:

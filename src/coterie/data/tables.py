@@ -11,6 +11,7 @@ from .arrays import check_finite, describe_rows, encode_labels
 from .dataset import Dataset
 from .errors import DataError, did_you_mean, listed
 from .options import Options
+from .recipe import Recipe
 from .text import from_texts
 
 _MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "<na>", "?", "-", "--"])
@@ -164,7 +165,7 @@ def _special(table: Table, ask: Options, name: str) -> dict[str, str | None]:
 def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[str]:
     """Return the columns to cluster."""
     if ask.recipe is not None:
-        return _choose_again(table, ask, name, strings)
+        return _choose_again(table, ask.recipe, ask.notice, name, strings)
     for column in (*(ask.columns or ()), *ask.drop):
         if column not in table.names:
             raise DataError(
@@ -178,8 +179,9 @@ def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[st
     return columns
 
 
-def _choose_again(table: Table, ask: Options, name: str, strings: set[str]) -> list[str]:
-    known = ask.recipe.columns
+def _choose_again(table: Table, recipe: Recipe, notice, name: str, strings: set) -> list[str]:
+    """Return the columns of the recipe, by name where the table has names."""
+    known = recipe.columns
     rest = [column for column in table.names if column not in strings]
     if known and table.named:
         absent = [column for column in known if column not in table.names]
@@ -190,14 +192,14 @@ def _choose_again(table: Table, ask: Options, name: str, strings: set[str]) -> l
                 f"fitted on: {listed(absent)}.{hint} Add them under the same names"
             )
         return list(known)
-    width = len(known) if known else int(np.prod(ask.recipe.shape))
+    width = len(known) if known else int(np.prod(recipe.shape))
     if len(rest) != width:
         raise DataError(
             f"{name} has {len(rest)} columns, the model was fitted on {width}; "
             "give the same columns"
         )
     if known and rest != list(known):
-        ask.notice(f"{name} names no columns; they are taken in the fitted order")
+        notice(f"{name} names no columns; they are taken in the fitted order")
     return rest
 
 

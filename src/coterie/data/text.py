@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .arrays import check_finite, describe_rows, encode_labels
 from .dataset import Dataset
@@ -37,7 +38,7 @@ def from_texts(
         recipe, counts = fit_tfidf(texts, name, source)
         recipe.id_column, recipe.label_column = ask.id_column, ask.label_column
         recipe.text_column = ask.text_column
-    elif recipe.vocabulary is None:
+    elif not recipe.vocabulary:
         raise DataError(f"{name} is text, the model was fitted on {recipe.kind} rows")
     else:
         counts = count_words(texts, recipe)
@@ -62,6 +63,7 @@ def fit_tfidf(texts: list[str], name: str, source: str) -> tuple[Recipe, Any]:
         counts = counter.fit_transform(texts)
     except ValueError as error:
         raise DataError(f"{name}: no words found in {len(texts)} documents ({error})") from None
+    counts = sparse.csr_matrix(counts)
     words = [str(word) for word in counter.get_feature_names_out()]
     seen = np.bincount(counts.indices, minlength=len(words))  # documents with the word
     idf = np.log((1 + len(texts)) / (1 + seen)) + 1
@@ -146,8 +148,8 @@ def _embedded(records, text_key: str, path: Path, ask: Options, ids, labels) -> 
     except (TypeError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        X = np.empty(0)
-    if X.ndim != 2:
+        X = None
+    if X is None or X.ndim != 2:
         raise DataError(f"{path}: each 'embedding' must be a list of numbers of one length")
     check_finite(X, name)
     recipe = ask.recipe or describe_rows(X, "vector", name, "jsonl", embeddings=True)
