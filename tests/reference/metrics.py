@@ -44,4 +44,7 @@ def ari(y, labels):
         same_labels += b
         together += a and b
     expected = same_y * same_labels / pairs
-    return (together - expected) / ((same_y + same_labels) / 2 - expected)
+    most = (same_y + same_labels) / 2
+    if most == expected:  # both all singletons, or both one cluster: equal partitions
+        return 1.0
+    return (together - expected) / (most - expected)
