@@ -361,3 +361,9 @@ def test_a_torn_recipe_does_not_load(tmp_path):
         Recipe.load(tmp_path)
     with pytest.raises(DataError, match="not a finished run"):
         Recipe.load(tmp_path / "nowhere")
+
+
+def test_equal_ids_are_told(tmp_path, said):
+    path = write(tmp_path / "t.csv", [("id", "a"), ("x", 1), ("y", 2), ("x", 3)])
+    assert load(path, id_column="id", notice=said.append).ids == ["x", "y", "x"]
+    assert "1 rows have an id" in said[0]

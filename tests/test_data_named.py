@@ -204,3 +204,10 @@ def test_objects_differ_by_shape_and_not_only_by_light():
     rows = X.reshape(600, -1) / np.float32(255)
     labels = KMeans(3, n_init=5, random_state=0).fit_predict(rows)
     assert normalized_mutual_info_score(y, labels) > 0.99
+
+
+def test_coil_is_resized_once_to_the_fitted_size():
+    need("coil20")
+    fitted = load("coil20", image_size=64, notice=lambda m: None)
+    again = load("coil20", recipe=fitted.recipe, notice=lambda m: None)
+    assert again.fingerprint() == fitted.fingerprint()

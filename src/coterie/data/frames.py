@@ -23,7 +23,9 @@ def from_frame(frame, ask: Options, name: str = "frame", source: str = "frame") 
     library = type(frame).__module__.split(".")[0]
     if library == "polars" and hasattr(frame, "collect"):
         frame = frame.collect()
-    table = {"pandas": PandasTable, "polars": PolarsTable, "pyarrow": ArrowTable}[library](frame)
+    table = {"pandas": PandasTable, "polars": PolarsTable, "pyarrow": ArrowTable}[library](
+        frame, name
+    )
     if not table.names:
         raise DataError(f"{name} has no columns")
     if not len(table):
@@ -56,8 +58,8 @@ class _Columns:
 
     named = True
 
-    def __init__(self, frame):
-        self.frame = frame
+    def __init__(self, frame, name: str):
+        self.frame, self.name = frame, name
         self.names = [str(column) for column in self._keys()]
 
     def __len__(self) -> int:
@@ -88,7 +90,7 @@ class _Columns:
             if values is None or not np.isfinite(X[:, j]).all():
                 bad.append(self._diagnose(column, values))
         if bad:
-            refuse("the table", bad)
+            refuse(self.name, bad)
         return X, {column: self._strings(column) for column in strings}
 
     def read_lists(self, column: str) -> list | None:

@@ -78,6 +78,15 @@ def load(
         embeddings=embeddings,
         notice=notice or options.warn,
     ).with_recipe()
+    data = _read(source, ask, data_dir)
+    twice = len(data.ids) - len(set(data.ids))
+    if twice:
+        ask.notice(f"{data.name}: {twice} rows have an id that another row has too")
+    return data
+
+
+def _read(source, ask: Options, data_dir) -> Dataset:
+    """Tell the source by its type."""
     if isinstance(source, (str, Path)):
         try:
             return _from_string(source, ask, data_dir)

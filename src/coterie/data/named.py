@@ -46,7 +46,7 @@ def _stored(name, rows, shape, classes, kind, about, **more) -> Named:
 
 
 _PEN = tuple(f"{axis}{point}" for point in range(1, 9) for axis in "xy")
-_BYTES = "bytes 0..255 (the estimators divide by 255)"
+_BYTES = "bytes 0..255"  # scale="auto" of the estimators divides them by 255
 _TFIDF = "2,000 words, sublinear tf-idf, rows of unit length"
 
 _CATALOGUE = [
@@ -190,8 +190,9 @@ def read(name: str, ask: Options, data_dir: str | Path | None = None) -> Dataset
         X, extra["divide"] = X.astype(np.float32) / np.float32(entry.divide), entry.divide
     if entry.kind == "table":
         X = X.astype(np.float32, copy=False)
-    if entry.name == "coil20" and ask.image_size is None:
-        X = resize(X, (28, 28))
+    size = list(entry.shape if ask.recipe is None else ask.recipe.shape)
+    if entry.name == "coil20" and ask.image_size is None and size == [28, 28]:
+        X = resize(X, (28, 28))  # stored at 128x128; another size is made from that
     data = from_array(X, ask, entry.name, "named", raw=False)
     return _named(data, raw, entry, ask, **extra)
 
