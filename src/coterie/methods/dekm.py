@@ -34,7 +34,8 @@ class DEKM(DeepClusterer):
 
     Loss of a batch: mean over rows of (1/e) |V f(x) - t|^2, e the size of the embedding (the
     authors' code takes the mean over dimensions and sums over the batch; Adam hides the
-    difference). With augmentation f sees the changed row and t comes from the clean one.
+    difference). With augmentation f sees the changed row and t comes from the clean one; a part
+    of each batch stays clean, or the scale of the embedding would run away.
 
     Strategies (figure 4): "last" axis of the rotated space; one "random" of its axes; "all" of
     them; "random_raw" and "all_raw" the same without rotation. A random axis is drawn anew at
@@ -71,6 +72,9 @@ class DEKM(DeepClusterer):
     )
     fresh_runs: int = param(2, "fresh k-means runs that challenge the warm start", ge=0)
     fresh_every: int = param(5, "updates between two challenges", ge=1)
+    clean_share: float = param(
+        0.5, "share of each batch that is not augmented", ge=0, le=1, group="training"
+    )
     decoder_epochs: float = param(
         0, "epochs of a decoder for the finished embedding", ge=0, group="training"
     )
@@ -97,6 +101,23 @@ class DEKM(DeepClusterer):
         phase.update_every = every
         plan: list[Phase | Call] = [phase, Call(self._finish, "finish")]
         return [*plan, *self._decoding(self.decoder_epochs)] if self.decoder_epochs else plan
+
+    def _augmentation(self) -> Any:
+        """Leave a part of each (shuffled) batch as it is.
+
+        Targets come from clean rows. Moved images are blurred and weaker; a network that only
+        saw those would answer louder, and the next targets, of clean rows, would grow with every
+        update, without end and along a few axes only. The clean part holds the scale.
+        """
+        change = super()._augmentation()
+        if change is None:
+            return None
+
+        def some(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+            clean = round(len(x) * self.clean_share)
+            return torch.cat([x[:clean], change(x[clean:], generator)])
+
+        return some
 
     def update(self, view: View, head: Head) -> torch.Tensor:
         """k-means, rotation and targets from the embedding of all rows."""
