@@ -104,10 +104,54 @@ def images(attack=False):
 
 
 WORDS = {
-    "space": "orbit moon rocket launch satellite shuttle crew mission nasa telescope".split(),
-    "cars": "engine dealer brakes mileage turbo sedan wheel clutch tyre gearbox".split(),
-    "food": "butter onion garlic oven recipe flour sugar bake simmer salt".split(),
-    "chess": "bishop knight opening castle pawn endgame gambit queen rook mate".split(),
+    "space": [
+        "orbit",
+        "moon",
+        "rocket",
+        "launch",
+        "satellite",
+        "shuttle",
+        "crew",
+        "mission",
+        "nasa",
+        "telescope",
+    ],
+    "cars": [
+        "engine",
+        "dealer",
+        "brakes",
+        "mileage",
+        "turbo",
+        "sedan",
+        "wheel",
+        "clutch",
+        "tyre",
+        "gearbox",
+    ],
+    "food": [
+        "butter",
+        "onion",
+        "garlic",
+        "oven",
+        "recipe",
+        "flour",
+        "sugar",
+        "bake",
+        "simmer",
+        "salt",
+    ],
+    "chess": [
+        "bishop",
+        "knight",
+        "opening",
+        "castle",
+        "pawn",
+        "endgame",
+        "gambit",
+        "queen",
+        "rook",
+        "mate",
+    ],
 }
 
 

@@ -19,7 +19,7 @@ from .sections import duration
 MAP_ROWS = 8000
 MOST_MAPS = 12
 MOST_PAIRS = 40
-LOWER_IS_BETTER = {"davies_bouldin", "entropy", "seconds"}
+HIGHER_IS_BETTER = {"silhouette", "acc", "nmi", "nmi_geo", "ari"}
 
 
 def compare(results, out):
@@ -122,12 +122,10 @@ def _tables(grouped, field):
         if field == "scores" or name == "silhouette":
             low, high = min(0.0, low), max(1.0, high)
         medians = {m: median(vs) for m, vs in values.items() if vs}
-        choose = min if name in LOWER_IS_BETTER else max
-        best = choose(medians.values()) if len(set(medians.values())) > 1 else None
+        best = max(medians.values()) if name in HIGHER_IS_BETTER else None
         out.append(
             {
                 "name": name.replace("_", " "),
-                "note": "lower is better" if name in LOWER_IS_BETTER else "",
                 "rows": [
                     {
                         "method": m,

@@ -38,7 +38,7 @@ def deck(facts, model, dataset, canvas, seed=0):
             "histogram": _confidence(facts, j),
             "center": None,
             "samples": None,
-            "small": False,
+            "face": None,
             "typical": [],
             "borderline": [],
             "random": [],
@@ -67,15 +67,13 @@ def _images(facts, model, dataset, canvas, seed):
     middle, drawn = extras.centers(model, canvas), extras.samples(model, canvas, facts)
     few = facts.k > MANY
     side = 48 if few else 96
-    small = max(canvas.shape[:2]) <= 40
 
     def pictures(rows):
         if not rows:
             return []
         images = canvas.draw(np.stack([np.asarray(X[r]) for r in rows]), side)
         return [
-            {"row": r, "uri": data_uri(i), "title": _title(facts, r), "small": small}
-            for r, i in zip(rows, images)
+            {"row": r, "uri": data_uri(i), "title": _title(facts, r)} for r, i in zip(rows, images)
         ]
 
     def describe(j):
@@ -83,7 +81,8 @@ def _images(facts, model, dataset, canvas, seed):
         out = {role: pictures(rows) for role, rows in picked.items()}
         out["center"] = middle[j] if middle else None
         out["samples"] = drawn[j] if drawn else None
-        return out | {"small": small}
+        out["face"] = out["typical"][0]["uri"] if out["typical"] else None
+        return out
 
     return describe
 
@@ -136,8 +135,12 @@ def _features(facts, model, dataset, canvas, seed):
 
 
 def _title(facts, row):
-    sure = f", confidence {facts.confidence[row]:.2f}" if facts.has_rivals else ""
-    return f"{facts.noun} {facts.ids[row]}{sure}"
+    if not facts.has_rivals:
+        return f"{facts.noun} {facts.ids[row]}"
+    return (
+        f"{facts.noun} {facts.ids[row]}, confidence {facts.confidence[row]:.2f}, "
+        f"second choice group {facts.rival[row]}"
+    )
 
 
 def number(value):
@@ -145,7 +148,9 @@ def number(value):
     value = float(value)
     if not np.isfinite(value):
         return "–"
-    if value == 0 or 0.001 <= abs(value) < 1e6:
-        digits = max(0, 2 - int(np.floor(np.log10(abs(value))))) if value else 0
+    if value == int(value) and abs(value) < 1e6:
+        return f"{int(value):,}"
+    if 0.001 <= abs(value) < 1e6:
+        digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
         return f"{value:,.{min(digits, 4)}f}"
     return f"{value:.2e}"

@@ -53,7 +53,7 @@ def tsne_map(z, seed=0, progress=None, rows=TSNE_ROWS):  # (n, d) -> (n, 2) or N
         random_state=seed,
         early_exaggeration_iter=early,
         n_iter=late,
-        neighbors="exact" if len(fitted) <= 2000 else "auto",
+        neighbors="exact",  # quicker than an index for so few rows, and the same everywhere
         negative_gradient_method="fft" if len(fitted) > 3000 else "bh",
         callbacks=tick,
         callbacks_every_iters=every,

@@ -69,7 +69,14 @@ def _page(run_dir, model, dataset, labels, seed, step):
     paths = extras.paths(model, canvas, facts)
     spaces = extras.spaces(model, dataset.X, canvas, facts)
     if spaces:
-        spaces["chart"] = svg.histogram(spaces["beta"], "weight of each dimension", width=320)
+        spaces["chart"] = svg.histogram(
+            spaces["beta"],
+            "weight of each dimension",
+            None,
+            360,
+            60,
+            ("cluster space", "shared space"),
+        )
     step(90)
     data = {
         "n": facts.n,
@@ -104,12 +111,12 @@ def _page(run_dir, model, dataset, labels, seed, step):
         alive=[j for j in range(facts.k) if facts.sizes[j]],
         cards=cards,
         cards_note=sections.cards_note(facts),
+        glance=facts.k <= FOLD,
         folded=facts.k > FOLD,
         map_names=[(k, n) for k, n in (("tsne", "t-SNE"), ("pca", "PCA")) if k in placed],
         map_note=_map_note(facts, placed, data["sprites"]),
         id_hint=f"row name, e.g. {facts.ids[0]}"[:40],
         paths=bool(paths),
-        pixel=canvas is not None and max(canvas.shape[:2]) <= 40,
         spaces=spaces,
         baselines=sections.baseline_rows(beside),
         label_free=sections.label_free(facts, model, dataset),

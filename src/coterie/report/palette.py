@@ -6,10 +6,28 @@ distance of at least 0.06 as seen normally and with protanopia, deuteranopia and
 round again, so the page never relies on colour alone: every group also carries its number.
 """
 
-PALETTE = (
-    "#0f6fc6 #e69f00 #009e73 #d4511e #c46bb0 #56b4e9 #d9cb3c #6a3d9a #8c2f39 #9aa0a6 "
-    "#78e3f2 #bbdca8 #8878fc #855791 #b8b287 #a8400c #484a6a #8dc4c9 #ea5f67 #9d555a"
-).split()
+PALETTE = [
+    "#0f6fc6",
+    "#e69f00",
+    "#009e73",
+    "#d4511e",
+    "#c46bb0",
+    "#56b4e9",
+    "#d9cb3c",
+    "#6a3d9a",
+    "#8c2f39",
+    "#9aa0a6",
+    "#78e3f2",
+    "#bbdca8",
+    "#8878fc",
+    "#855791",
+    "#b8b287",
+    "#a8400c",
+    "#484a6a",
+    "#8dc4c9",
+    "#ea5f67",
+    "#9d555a",
+]
 
 
 def color(i: int) -> str:

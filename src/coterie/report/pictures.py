@@ -27,7 +27,7 @@ class Canvas:
             self.low, self.high = 0.0, 255.0
         else:
             low, high = float(np.nanmin(probe)), float(np.nanmax(probe))
-            self.low, self.high = (0.0, 1.0) if 0 <= low and high <= 1 else (low, high)
+            self.low, self.high = (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
 
     @property
     def is_color(self):
@@ -35,15 +35,22 @@ class Canvas:
 
     def draw(self, rows, side=PICTURE_SIDE):  # (m, h, w[, c]) -> list of PIL images
         """Pictures no larger than `side`; also takes a model's output in 0..1."""
-        rows = np.asarray(rows, dtype=np.float32).reshape(len(rows), *self.shape)
-        high = self.high
-        if high > 2 and rows.size and np.nanmax(rows) <= 1.5:
-            high = 1.0  # decoded in the model's scale while the data are bytes
-        unit = (np.nan_to_num(rows) - self.low) / ((high - self.low) or 1.0)
-        pixels = (np.clip(unit, 0, 1) * 255 + 0.5).astype(np.uint8)
+        return [_shrink(Image.fromarray(p), side) for p in self.pixels(rows)]
+
+    def pixels(self, rows):  # (m, h, w[, c]) -> (m, h, w) or (m, h, w, 3) bytes
+        rows = np.asarray(rows)
+        pixels = rows if rows.dtype == np.uint8 else self._bytes(rows.astype(np.float32))
+        pixels = pixels.reshape(len(rows), *self.shape)
         if pixels.ndim == 4:
             pixels = pixels[..., :3] if self.is_color else pixels[..., 0]
-        return [_shrink(Image.fromarray(p), side) for p in pixels]
+        return pixels
+
+    def _bytes(self, rows):
+        low, high = self.low, self.high
+        if high > 2 and rows.size and np.nanmax(rows) <= 1.5:
+            low, high = 0.0, 1.0  # decoded in the model's scale while the data are bytes
+        unit = (np.nan_to_num(rows) - low) / ((high - low) or 1.0)
+        return (np.clip(unit, 0, 1) * 255 + 0.5).astype(np.uint8)
 
 
 def _shrink(image, side):
@@ -51,7 +58,7 @@ def _shrink(image, side):
     if longest <= side:
         return image
     size = tuple(max(1, round(s * side / longest)) for s in image.size)
-    return image.resize(size, Image.Resampling.LANCZOS if side > 24 else Image.Resampling.BOX)
+    return image.resize(size, Image.Resampling.LANCZOS)
 
 
 def data_uri(image):
@@ -126,12 +133,28 @@ def sprites(X, canvas, budget=SPRITE_BYTES):
 
 
 def _sheet(X, canvas, rows, side, tiles):
-    mode = "RGB" if canvas.is_color else "L"
-    height = -(-len(rows) // tiles) * side
-    out = Image.new(mode, (tiles * side, height))
-    for start in range(0, len(rows), 4096):
-        part = rows[start : start + 4096]
-        for i, image in enumerate(canvas.draw(X[part], side), start):
-            dx, dy = (side - image.width) // 2, (side - image.height) // 2
-            out.paste(image, (i % tiles * side + dx, i // tiles * side + dy))
-    return out
+    """The rows as tiles of `side` pixels, `tiles` in a line, shrunk by plain averaging."""
+    h, w = canvas.shape[:2]
+    scale = min(1.0, side / max(h, w))
+    high, wide = max(1, round(h * scale)), max(1, round(w * scale))
+    down, across = _averages(h, high), _averages(w, wide)
+    top, left = (side - high) // 2, (side - wide) // 2
+    colors = (3,) if canvas.is_color else ()
+    lines = -(-len(rows) // tiles)
+    out = np.zeros((lines * tiles, side, side, *colors), np.uint8)
+    for start in range(0, len(rows), 1024):
+        pixels = canvas.pixels(X[rows[start : start + 1024]]).astype(np.float32)
+        small = np.einsum("ih,nhw...,jw->nij...", down, pixels, across, optimize=True)
+        place = out[start : start + len(small), top : top + high, left : left + wide]
+        place[...] = np.round(small)
+    sheet = out.reshape(lines, tiles, side, side, *colors).swapaxes(1, 2)
+    return Image.fromarray(sheet.reshape(lines * side, tiles * side, *colors))
+
+
+def _averages(n, m):  # -> (m, n), rows sum to 1
+    """Weights that average n pixels into m equal stretches."""
+    edges = np.linspace(0, n, m + 1)
+    low, high = edges[:-1, None], edges[1:, None]
+    cells = np.arange(n)
+    overlap = np.clip(np.minimum(high, cells + 1) - np.maximum(low, cells), 0, None)
+    return (overlap * m / n).astype(np.float32)

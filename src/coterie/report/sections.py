@@ -98,8 +98,14 @@ def confidence_chart(facts):
     if not facts.has_rivals:
         return ""
     bars = np.histogram(facts.confidence, bins=30, range=(0, 1))[0]
-    chart = svg.histogram(bars.tolist(), "confidence of all rows, from 0 to 1", None, 320, 90)
-    return chart
+    return svg.histogram(
+        bars.tolist(),
+        "confidence of all rows, from 0 to 1",
+        None,
+        360,
+        90,
+        ("0: a guess", "1: certain"),
+    )
 
 
 def curves(history):

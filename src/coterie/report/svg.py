@@ -52,8 +52,8 @@ def size_bar(sizes):
     return svg(1000, 28, join(parts), "Sizes of the groups", "stretch")
 
 
-def histogram(counts, title, slot_=None, width=150, height=36):
-    """Bars of equal width from 0 to 1; `slot_` is the colour class."""
+def histogram(counts, title, slot_=None, width=150, height=36, ends=None):
+    """Bars of equal width; `slot_` is the colour class, `ends` are words under both ends."""
     top, step, bars = max(1, max(counts)), width / len(counts), []
     for i, c in enumerate(counts):
         h = 0 if c == 0 else max(1.0, (height - 2) * c / top)
@@ -68,7 +68,11 @@ def histogram(counts, title, slot_=None, width=150, height=36):
             )
         )
     line = tag("line", x1=0, x2=width, y1=height, y2=height, class_="axis")
-    return svg(width, height + 1, join([*bars, line]), title, "spark")
+    if not ends:
+        return svg(width, height + 1, join([*bars, line]), title, "spark")
+    left = tag("text", ends[0], x=0, y=height + 13, class_="tiny")
+    right = tag("text", ends[1], x=width, y=height + 13, class_="tiny", text_anchor="end")
+    return svg(width, height + 16, join([*bars, line, left, right]), title, "hist")
 
 
 def curve(values, title, phases=None, width=320, height=120):

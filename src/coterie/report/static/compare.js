@@ -2,7 +2,10 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const maps = data.maps.map((m, i) => {
   const map = new PointMap(document.getElementById(`map-${i}`), bytes(m.labels, Uint16Array), data.palette, {
-    pick: (group) => maps.forEach((other) => other.pick(group === map.picked ? -1 : group)),
+    pick: (group) => {
+      const next = group === map.picked ? -1 : group; // a second click clears
+      maps.forEach((other) => other.pick(next));
+    },
   });
   map.show(bytes(m.xy, Uint16Array), m.tags);
   themed.push(() => map.later());

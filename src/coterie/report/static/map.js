@@ -46,6 +46,12 @@ class PointMap {
   show(coords, tags = []) {
     this.coords = coords;
     this.tags = tags;
+    const low = [65535, 65535], high = [0, 0];
+    for (let i = 0; i < 2 * this.n; i++) {
+      if (coords[i] < low[i & 1]) low[i & 1] = coords[i];
+      if (coords[i] > high[i & 1]) high[i & 1] = coords[i];
+    }
+    this.span = [0, 1].map((a) => Math.max(0.1, (high[a] - low[a]) / 65535));
     this.reset();
   }
 
@@ -61,7 +67,7 @@ class PointMap {
   }
 
   scale() {
-    return 0.94 * Math.min(this.width, this.height) * this.view.zoom;
+    return 0.93 * Math.min(this.width / this.span[0], this.height / this.span[1]) * this.view.zoom;
   }
 
   place(i) { // device pixels of point i
