@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coterie.report.palette import PALETTE, color, slot
+from coterie.palette import PALETTE, color, slot
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
 EYES = {

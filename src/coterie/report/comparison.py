@@ -7,13 +7,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
+from coterie.palette import PALETTE
 from coterie.state import write_bytes
 
 from . import maps, svg
 from .deck import number
 from .pack import b64
 from .page import pack_map, render
-from .palette import PALETTE
 from .sections import duration
 
 MAP_ROWS = 8000

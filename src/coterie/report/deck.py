@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from coterie.palette import slot
+
 from . import cards, extras, svg
 from .facts import count, percent
-from .palette import slot
 from .pictures import data_uri
 
 BADGES = {"clear": "clear", "check": "look twice", "doubtful": "doubtful", "empty": "empty"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import jinja2
 import numpy as np
 
+from coterie.palette import PALETTE, css
 from coterie.progress import Progress
 from coterie.state import write_bytes
 
@@ -14,7 +15,6 @@ from . import baselines, extras, maps, sections, svg, words
 from .deck import deck
 from .facts import gather
 from .pack import b64, bytes_of, pack_ids, policy
-from .palette import PALETTE, css
 from .pictures import Canvas, sprites
 
 FOLD = 24  # above this many groups the cards are closed until asked for

@@ -4,7 +4,7 @@ import math
 
 from markupsafe import Markup, escape
 
-from .palette import slot
+from coterie.palette import slot
 
 
 def tag(name, body="", **attributes):
