@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import quick
+from conftest import KEYS, quick
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import coterie
-from coterie import registry
-
-KEYS = list(registry.METHODS)
 
 
 # 4 clusters: the number of columns that the sparse check expects of predict_proba

@@ -1,0 +1,45 @@
+"""Run by the resume and two-process tests: fit a method once and leave everything it made."""
+
+import json
+import os
+import signal
+import sys
+
+import numpy as np
+import torch
+
+torch.set_num_threads(1)
+
+
+def main(job: dict) -> None:
+    from conftest import quick
+
+    X = np.load(job["data"])
+    model = quick(job["key"], **job["params"])
+    if job.get("kill"):
+        _die_after(job["kill"])
+    model.fit(X)
+    rank = int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")))
+    if rank == 0:
+        model.save(job["out"])
+        np.savez(job["out"] + "/made.npz", labels=model.labels_, z=model.transform(X))
+
+
+def _die_after(checkpoints: int) -> None:
+    """A real SIGKILL right after a given checkpoint was written."""
+    from coterie.state import Checkpoint
+
+    save, count = Checkpoint.save, [0]
+
+    def save_and_die(self, tensors, position):
+        save(self, tensors, position)
+        count[0] += 1
+        if count[0] == checkpoints:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Checkpoint.save = save_and_die
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(__file__))
+    main(json.loads(sys.argv[1]))

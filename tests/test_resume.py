@@ -1,0 +1,156 @@
+"""A run that was killed ends with the bits of one that was not."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import deep_keys, quick
+
+from coterie.batch import Batch
+from coterie.state import StateError, unpack
+
+FIT_ONCE = str(Path(__file__).with_name("fit_once.py"))
+
+
+def fit_in_process(job, wait=True):
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    run = subprocess.Popen([sys.executable, FIT_ONCE, json.dumps(job)], env=env)
+    return run.wait() if wait else run
+
+
+def made(folder):
+    return {**np.load(folder / "made.npz"), **unpack(folder / "model.safetensors")[0]}
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert np.array_equal(np.asarray(a[name]), np.asarray(b[name])), name
+
+
+class Killed(BaseException):
+    """Stands for the end of the process in the quick tests: nothing of ours catches it."""
+
+
+@pytest.mark.parametrize("key", deep_keys())
+def test_every_method_resumes_from_every_checkpoint(key, digit_images, tmp_path, monkeypatch):
+    """Stop after each step in turn; the fit that goes on must not be able to tell."""
+    X = digit_images[0][:70]
+    params = {"batch_size": 32, "checkpoint_seconds": 0.0}
+    whole = quick(key, **params).fit(X)
+    from coterie.engine import Engine
+
+    steps, true_save = [0], Engine._save
+    monkeypatch.setattr(
+        Engine, "_save", lambda self, extra: steps.__setitem__(0, steps[0] + 1) or true_save(self, extra)
+    )
+    quick(key, checkpoint_dir=tmp_path / "count", **params).fit(X)
+    total = steps[0]
+    assert total >= 2
+    for stop in sorted({1, 2, total // 3, total // 2, 2 * total // 3, total - 1} - {0}):
+        count = [0]
+
+        def save_and_stop(self, extra, stop=stop, count=count):
+            true_save(self, extra)
+            count[0] += 1
+            if count[0] == stop:
+                raise Killed
+
+        folder = tmp_path / str(stop)
+        monkeypatch.setattr(Engine, "_save", save_and_stop)
+        with pytest.raises(Killed):
+            quick(key, checkpoint_dir=folder, **params).fit(X)
+        monkeypatch.setattr(Engine, "_save", true_save)
+        again = quick(key, checkpoint_dir=folder, **params).fit(X)
+        assert np.array_equal(again.labels_, whole.labels_), stop
+        for (name, a), b in zip(
+            again.network_.state_dict().items(), whole.network_.state_dict().values()
+        ):
+            assert torch.equal(a, b), (stop, name)
+        mine, theirs = again.head_.tensors(("param", "state")), whole.head_.tensors(("param", "state"))
+        assert mine.keys() == theirs.keys()
+        assert all(torch.equal(mine[k], theirs[k]) for k in mine), stop
+        assert [r.keys() for r in again.history_] == [r.keys() for r in whole.history_]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["ae_kmeans", "dec"])
+def test_kill_9_in_every_phase_and_at_random_moments(key, digit_images, tmp_path):
+    """Real SIGKILLs: after chosen checkpoints (pretrain, init, train) and by the clock."""
+    np.save(tmp_path / "x.npy", digit_images[0][:300])
+    params = {"batch_size": 32, "checkpoint_seconds": 0.0, "pretrain_epochs": 4}
+    job = {"key": key, "data": str(tmp_path / "x.npy")}
+    assert fit_in_process({**job, "params": params, "out": str(tmp_path / "whole")}) == 0
+    whole = made(tmp_path / "whole")
+    # 10 steps an epoch: 7 is mid-epoch in pretrain, 41 its end, 42 init, 50 in train (DEC)
+    for kill in [7, 41, 42] + ([50] if key == "dec" else []):
+        folder = tmp_path / f"kill{kill}"
+        own = {**params, "checkpoint_dir": str(folder / "checkpoint")}
+        out = {**job, "params": own, "out": str(folder / "model")}
+        assert fit_in_process({**out, "kill": kill}) == -signal.SIGKILL
+        assert fit_in_process(out) == 0
+        same(made(folder / "model"), whole)
+    folder, moments = tmp_path / "clock", random.Random(key)
+    own = {**params, "checkpoint_dir": str(folder / "checkpoint")}
+    out = {**job, "params": own, "out": str(folder / "model")}
+    for _ in range(3):  # wherever it happens to be, even while it writes
+        run = fit_in_process(out, wait=False)
+        time.sleep(moments.uniform(2.5, 6.0))
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    assert fit_in_process(out) == 0
+    same(made(folder / "model"), whole)
+
+
+def test_a_checkpoint_of_another_run_is_refused(blobs, tmp_path):
+    quick("dec", checkpoint_dir=tmp_path).fit(blobs[0])
+    with pytest.raises(StateError, match="lr was 0.001, now 0.01"):
+        quick("dec", checkpoint_dir=tmp_path, lr=0.01).fit(blobs[0])
+    with pytest.raises(StateError, match="data was"):
+        quick("dec", checkpoint_dir=tmp_path).fit(blobs[0] + 1)
+
+
+def test_without_a_seed_the_interrupted_fit_goes_on_with_its_own(blobs, tmp_path):
+    a = quick("dec", random_state=None, checkpoint_dir=tmp_path).fit(blobs[0])
+    b = quick("dec", random_state=None, checkpoint_dir=tmp_path).fit(blobs[0])
+    assert a.seed_ == b.seed_ and np.array_equal(a.labels_, b.labels_)
+
+
+def test_cached_pretraining_gives_the_same_bits_and_its_cost(blobs, tmp_path):
+    plain = quick("dec").fit(blobs[0])
+    first = quick("dec", cache_dir=tmp_path).fit(blobs[0])
+    second = quick("dec", cache_dir=tmp_path, n_clusters=3).fit(blobs[0])
+    other = quick("ae_kmeans", cache_dir=tmp_path).fit(blobs[0])
+    assert len(list(tmp_path.iterdir())) == 1  # two methods, one pre-training
+    for model in (first, second):
+        assert np.array_equal(model.transform(blobs[0]), plain.transform(blobs[0]))
+    assert second.seconds_["pretrain"] > 0 and other.seconds_["pretrain"] > 0
+
+
+def test_order_and_noise_depend_on_seed_phase_and_step_only(blobs, monkeypatch):
+    seen = []
+    init = Batch.__init__
+
+    def spy(self, engine, index, augment):
+        init(self, engine, index, augment)
+        seen.append((engine.phase.name, engine.step, index.tolist()))
+
+    monkeypatch.setattr(Batch, "__init__", spy)
+    quick("dec", batch_size=50).fit(blobs[0])
+    first, seen[:] = list(seen), []
+    quick("dec", batch_size=50).fit(blobs[0])
+    assert seen == first
+    epochs = {}
+    for phase, step, index in first:
+        epochs.setdefault((phase, step // 3), []).extend(index)
+    assert all(sorted(rows) == list(range(120)) for rows in epochs.values())  # each row once
+    orders = {tuple(v) for v in epochs.values()}
+    assert len(orders) == len(epochs)  # a new order for each epoch of each phase
