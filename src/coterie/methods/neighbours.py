@@ -107,34 +107,36 @@ class UMAPGMM(Transductive):
     n_epochs: int | None = param(None, "epochs of UMAP; None lets it choose", ge=1)
 
     def _label_rows(self, z: np.ndarray) -> np.ndarray:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                from umap import UMAP
-        except ImportError:
-            raise ImportError("umap_gmm needs umap-learn: pip install 'coterie[umap]'") from None
-        n, seed = len(z), derive(self.seed_, "umap") % 2**31
+        seed = derive(self.seed_, "umap") % 2**31
         if min(z.shape) > 50:
             z = PCA(50, random_state=seed).fit_transform(z)
-        neighbors = min(self.n_neighbors, n - 1)
-        if neighbors >= 2 and n > self.n_components + 2:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "n_jobs overridden": a seed means one thread
-                z = UMAP(
-                    n_neighbors=neighbors,
-                    n_components=min(self.n_components, n - 2),
-                    min_dist=0.0,
-                    n_epochs=self.n_epochs,
-                    random_state=seed,
-                    init="spectral" if n > 100 else "random",
-                ).fit_transform(z)
+        if len(z) >= 10 * self.n_neighbors:  # fewer rows span no neighbourhoods worth a map
+            z = self._umap(z, seed)
+        z = np.nan_to_num(z)
         head = mixture_head(
-            np.nan_to_num(z).astype(np.float64),
+            z.astype(np.float64),
             self.n_clusters,
             seed,
             start="kmeans",
             covariance="full",
             n_init=1,
         )
-        scores = log_densities(torch.from_numpy(np.nan_to_num(z).astype(np.float32)), head)
-        return scores.argmax(1).numpy()
+        return log_densities(torch.from_numpy(z.astype(np.float32)), head).argmax(1).numpy()
+
+    def _umap(self, z: np.ndarray, seed: int) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "n_jobs overridden": a seed means one thread
+            try:
+                from umap import UMAP
+            except ImportError:
+                raise ImportError(
+                    "umap_gmm needs umap-learn: pip install 'coterie[umap]'"
+                ) from None
+            umap = UMAP(
+                n_neighbors=self.n_neighbors,
+                n_components=min(self.n_components, len(z) - 2),
+                min_dist=0.0,
+                n_epochs=self.n_epochs,
+                random_state=seed,
+            )
+            return umap.fit_transform(z)
