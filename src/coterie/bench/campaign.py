@@ -13,7 +13,7 @@ from coterie.runs import describe, threads_held, versions
 from .cost import PeakMemory, ae_epoch_seconds
 from .ledger import Ledger
 
-PROFILES = ("default", "paper")
+RESULTS = ("acc", "nmi", "nmi_geo", "ari", "km", "label_free", "aee", "seconds")
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,13 @@ def run_campaign(
         process) and left (out of time).
     """
     counts = dict.fromkeys(("done", "failed", "skipped", "busy", "left"), 0)
-    begin, name, dataset = time.monotonic(), None, None
+    begin, name, dataset, unit = time.monotonic(), None, None, None
     for job in jobs:
         if budget is not None and time.monotonic() - begin >= budget:
             counts["left"] += 1
             continue
         if job.dataset != name:
-            name, dataset = job.dataset, load(job.dataset)
+            name, dataset, unit = job.dataset, load(job.dataset), None
         try:
             estimator = job.estimator(len(np.unique(dataset.labels)))
         except (ValueError, KeyError) as error:  # no published settings for this set
@@ -127,7 +127,8 @@ def run_campaign(
                 counts["busy"] += 1
                 continue
             _set_known(estimator, run_fields or {})
-            record = wanted | run_one(estimator, dataset, threads)
+            result, unit = run_one(estimator, dataset, threads, unit)
+            record = wanted | result
             ledger.append(record)
         good = record["status"] == "ok"
         counts["done" if good else "failed"] += 1
@@ -135,44 +136,55 @@ def run_campaign(
     return counts
 
 
-def run_one(estimator, dataset, threads: int | None = None) -> dict:
-    """Fit on all rows and score on all rows; an error becomes the status."""
-    from coterie import metrics
+def run_one(estimator, dataset, threads: int | None = None, unit: float | None = None):
+    """Fit on all rows and score on all rows; an error becomes the status.
 
-    empty = dict.fromkeys(("acc", "nmi", "nmi_geo", "ari", "km", "label_free", "aee", "seconds"))
+    Parameters
+    ----------
+    unit : float or None
+        Seconds of an autoencoder epoch measured just before, if they were.
+
+    Returns
+    -------
+    dict, float
+        All keys of a ledger line but its name, and the unit measured after the fit (or None).
+    """
     with threads_held(threads) as n_threads:
         about = {
             "fingerprint": dataset.fingerprint(),
             "threads": n_threads,
             "versions": versions(),
         }
-        memory, X, y = PeakMemory(), dataset.X, dataset.labels
+        memory, after = PeakMemory(), None
         try:
-            unit = ae_epoch_seconds(X)
+            unit = unit or ae_epoch_seconds(dataset.X)
             begin = time.perf_counter()
-            estimator.fit(X)
+            estimator.fit(dataset.X)
             wall = time.perf_counter() - begin
             rss = memory.mb()
-            unit = min(unit, ae_epoch_seconds(X))
-            z = estimator.transform(X)
-            proba = estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else None
-            k, labels = estimator.n_clusters, np.asarray(estimator.labels_)
+            after = ae_epoch_seconds(dataset.X)
             phases = dict(estimator.seconds_)
             # a pre-training that came from the cache is counted as if it had been run
             total = max(wall, sum(phases.values()))
-            return about | {
-                **metrics.scores(y, labels),
-                "km": metrics.scores(y, _kmeans(z, k, estimator.random_state)),
-                "label_free": metrics.label_free(z, labels, proba, n_clusters=k),
-                "aee": total / unit,
-                "seconds": phases | {"total": total},
-                "rss_mb": rss,
-                "status": "ok",
-            }
+            cost = {"aee": total / min(unit, after), "seconds": phases | {"total": total}}
+            scores = _scores(estimator, dataset)
+            return about | scores | cost | {"rss_mb": rss, "status": "ok"}, after
         except Exception as error:
-            text = " ".join(str(error).split())
-            status = f"failed: {type(error).__name__}: {text}"
-            return about | empty | {"rss_mb": memory.mb(), "status": status}
+            status = f"failed: {type(error).__name__}: {' '.join(str(error).split())}"
+            return about | dict.fromkeys(RESULTS) | {"rss_mb": memory.mb(), "status": status}, after
+
+
+def _scores(estimator, dataset) -> dict:
+    from coterie import metrics
+
+    X, y = dataset.X, dataset.labels
+    z, k, labels = estimator.transform(X), estimator.n_clusters, np.asarray(estimator.labels_)
+    proba = estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else None
+    return {
+        **metrics.scores(y, labels),
+        "km": metrics.scores(y, _kmeans(z, k, estimator.random_state)),
+        "label_free": metrics.label_free(z, labels, proba, n_clusters=k),
+    }
 
 
 def _kmeans(z, k: int, seed: int) -> np.ndarray:  # (n, d) -> (n,)

@@ -36,23 +36,22 @@ def beside(method: str, variant: str, dataset: str, metric: str) -> list[str]:
     """What to print beside our figure, one text for each paper: ``52.6±0.8 cnet``.
 
     A figure for rows that are near ours but not the same is marked with ``~``. Without a variant
-    of ours, the papers' pre-trained or plain row stands in and is named.
+    of ours, a paper's plain or pre-trained row stands in and is named. Figures that a paper only
+    quotes are left out.
     """
     name = NEAR.get(dataset, dataset)
-    found = published(method=method, dataset=name, metric=metric)
-    for choice in [variant] if variant else ["", "p", "plain"]:
-        rows = [cell for cell in found if cell["variant"] == choice]
-        if rows:
-            break
+    cells = published(method=method, dataset=name, metric=metric)
+    cells = [cell for cell in cells if "quoted" not in cell["note"]]
     texts = []
-    for paper in dict.fromkeys(cell["paper"] for cell in rows):
-        own = [cell for cell in rows if cell["paper"] == paper]
-        main = next((c for stat in STATS for c in own if c["stat"] == stat), None)
-        if main is None:
-            continue
-        std = next((c for c in own if c["stat"] == "std" and c["table"] == main["table"]), None)
-        spread = f"±{100 * std['value']:.1f}" if std else ""
-        near = "~" if name != dataset else ""
-        row = f":{choice}" if choice != variant else ""
-        texts.append(f"{near}{100 * main['value']:.1f}{spread} {paper}{row}")
+    for paper in dict.fromkeys(cell["paper"] for cell in cells):
+        for choice in [variant] if variant else ["", "plain", "p"]:
+            rows = [c for c in cells if (c["paper"], c["variant"]) == (paper, choice)]
+            main = next((c for stat in STATS for c in rows if c["stat"] == stat), None)
+            if main is not None:
+                stds = [c for c in rows if (c["table"], c["stat"]) == (main["table"], "std")]
+                spread = f"±{100 * stds[0]['value']:.1f}" if stds else ""
+                near = "~" if name != dataset else ""
+                row = f":{choice}" if choice != variant else ""
+                texts.append(f"{near}{100 * main['value']:.1f}{spread} {paper}{row}")
+                break
     return texts

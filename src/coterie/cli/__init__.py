@@ -44,9 +44,10 @@ def main(argv: list[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in argv
     argv = [word for word in argv if word != "--debug"]
-    warnings.showwarning = _show_warning
     try:
-        return _dispatch(argv)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return _dispatch(argv)
     except KeyboardInterrupt:
         return 130
     except SystemExit as done:  # argparse after --help

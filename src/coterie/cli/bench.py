@@ -47,7 +47,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--retry", action="store_true", help="run failed ones again")
     parser.add_argument("--show", action="store_true", help="print mean ± std (best) and stop")
     args = parser.parse_strictly(argv)
-    datasets = (args.datasets or []) + (args.datasets_flag or [])
+    datasets = [_dataset_name(n) for n in (args.datasets or []) + (args.datasets_flag or [])]
     if args.profile not in (None, *PROFILES):
         close = did_you_mean(args.profile, PROFILES)
         raise UsageError(f"--profile is default or paper, not {args.profile}{close}")
@@ -142,8 +142,6 @@ def _campaign(ledger, datasets: list[str], args) -> int:
             raise UsageError(f"{name} has no known classes, so there is nothing to score")
         return dataset
 
-    for name in datasets:
-        _check_name(name)
     try:
         counts = run_campaign(
             jobs,
@@ -163,15 +161,14 @@ def _campaign(ledger, datasets: list[str], args) -> int:
     return 1 if counts["failed"] else 0
 
 
-def _check_name(name: str):
-    """Find a wrong name before an hour of other work, not after it."""
-    from pathlib import Path
-
+def _dataset_name(name: str) -> str:
+    """The catalogue's name; a wrong one is found now, not after an hour of other work."""
     from coterie.data import named
 
-    if named.canonical(name) is None and not Path(name).exists():
-        close = did_you_mean(name, named.names())
-        raise UsageError(f"there is no data set {name}{close} (see coterie datasets)")
+    if (known := named.canonical(name)) is not None:
+        return known
+    close = did_you_mean(name, named.names())
+    raise UsageError(f"there is no data set {name}{close} (see coterie datasets)")
 
 
 def _show(ledger, datasets: list[str], args) -> int:

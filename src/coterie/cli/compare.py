@@ -59,11 +59,10 @@ def run(argv: list[str]) -> int:
             finished.setdefault(name, []).append(_fit_or_read(plan, dataset))
     show(finished)
     if args.report:
-        from coterie.report import write_comparison
+        from coterie import report
 
-        print(
-            write_comparison(args.out, [run.path for group in finished.values() for run in group])
-        )
+        results = [_result(run) for group in finished.values() for run in group]
+        print(report.compare(results, Path(args.out) / "compare.html"))
     return 0
 
 
@@ -80,6 +79,22 @@ def _fit_or_read(plan: Plan, dataset) -> runs.Run:
             f"{plan.out} holds a run with other data or settings; choose another --out"
         )
     return runs.read(plan.out)
+
+
+def _result(run: runs.Run) -> dict:
+    """What the comparison page wants to know of a run."""
+    meta = run.meta
+    return {
+        "name": meta["data"]["name"],
+        "method": meta["method"],
+        "seed": meta["seed"],
+        "params": meta["params"],
+        "scores": meta.get("evaluation"),
+        "label_free": {k: v for k, v in meta["scores"].items() if k != "sizes"},
+        "seconds": sum(meta["seconds"].values()),
+        "labels": run.labels,
+        "embedding": run.embedding,
+    }
 
 
 def show(finished: dict[str, list[runs.Run]]):

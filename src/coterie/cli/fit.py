@@ -209,7 +209,7 @@ def _show(args, finished: runs.Run) -> int:
     if args.report:
         from .report import write
 
-        write(finished, None)
+        write(finished, None, verbose=int(not args.quiet))
     if not args.quiet:
         show_run(finished)
     return 0

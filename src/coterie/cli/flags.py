@@ -37,7 +37,8 @@ class Parser(argparse.ArgumentParser):
     def parse_strictly(self, argv: list[str]) -> argparse.Namespace:
         args, rest = self.parse_known_args(argv)
         if rest:
-            known = [option for action in self._actions for option in action.option_strings]
+            shown = [action for action in self._actions if action.help != argparse.SUPPRESS]
+            known = [option for action in shown for option in action.option_strings]
             name = rest[0].split("=")[0]
             if name.startswith("-"):
                 raise UsageError(f"unknown option {name}{did_you_mean(name, known)}")

@@ -2,8 +2,8 @@
 
 from coterie import runs
 
-from .flags import Parser
-from .source import known_labels
+from .flags import Parser, UsageError
+from .source import known_labels, reload
 
 
 def run(argv: list[str]) -> int:
@@ -13,12 +13,22 @@ def run(argv: list[str]) -> int:
     args = parser.parse_strictly(argv)
     finished = runs.read(args.run)
     labels = known_labels(finished, args.labels) if args.labels else None
-    print(write(finished, labels))
+    print(write(finished, labels, verbose=1))
     return 0
 
 
-def write(finished: runs.Run, labels):
+def write(finished: runs.Run, labels, dataset=None, verbose: int = 0):
     """Write report.html into the run folder and return its path."""
-    from coterie.report import write_report
+    import coterie
+    from coterie import report
 
-    return write_report(finished.path, labels=labels)
+    dataset = dataset or reload(finished)
+    if len(dataset) != len(finished.table):
+        raise UsageError(
+            f"{finished.meta['data']['source']} has {len(dataset)} rows now, "
+            f"{len(finished.table)} when {finished.path} was made"
+        )
+    if labels is None:
+        labels = dataset.labels  # shown as evaluation, where the data know their classes
+    model = coterie.load(finished.path)
+    return report.write(finished.path, model, dataset, labels=labels, verbose=verbose)

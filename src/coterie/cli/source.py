@@ -52,6 +52,15 @@ def load(source: str, options: dict, **more):
     return data.load(source, **options, **more)
 
 
+def reload(run, **changes):
+    """The data of a run, read again as they were read for the fit."""
+    from coterie.data import Recipe
+
+    stored = run.meta["data"]
+    options = {name: stored[name] for name in OPTIONS if name in stored}
+    return load(stored["source"], options | changes, recipe=Recipe.load(run.path))
+
+
 def absolute(source: str) -> str:
     """A path that still holds when the run is resumed from another folder; names stay names."""
     from coterie.data import named
@@ -65,14 +74,11 @@ def known_labels(run, spec: str | None) -> np.ndarray:
     if spec is not None and Path(spec).is_file():
         labels = labels_from_file(Path(spec), run.ids)
     else:
-        stored = dict(run.meta["data"])
-        options = {name: stored[name] for name in OPTIONS if name in stored}
-        if spec is not None:
-            options["label_column"] = spec
-        labels = load(stored["source"], options).labels
+        labels = reload(run, **({"label_column": spec} if spec else {})).labels
         if labels is None:
             raise UsageError(
-                f"{stored['source']} has no labels of its own; give --labels FILE or a column"
+                f"{run.meta['data']['source']} has no labels of its own; "
+                "give --labels FILE or a column"
             )
     rows = len(run.table)
     if len(labels) != rows:

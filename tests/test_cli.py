@@ -1,0 +1,206 @@
+"""The command line as a user meets it: fit, predict, evaluate, compare, stop and go on."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import numpy as np
+import pytest
+
+from coterie.cli import main
+
+COMMAND = [sys.executable, "-m", "coterie"]
+ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
+NAMES = ["ada", "bob", "cleo"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A CSV of three groups, with an id column and a column of classes."""
+    rng = np.random.default_rng(1)
+    groups = rng.permutation(np.repeat(np.arange(3), 30))
+    X = rng.normal(size=(90, 3)) + 8 * groups[:, None]
+    path = tmp_path_factory.mktemp("data") / "people.csv"
+    with open(path, "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["name", "height", "weight", "age", "who"])
+        for i, (row, g) in enumerate(zip(X, groups)):
+            out.writerow([f"row {i}, {NAMES[g]}", *(f"{v:.4f}" for v in row), NAMES[g]])
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(table, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "people"
+    words = ["fit", str(table), "--method", "kmeans", "--clusters", "3", "--out", str(out)]
+    assert main([*words, "--id-column", "name", "--label-column", "who", "--quiet"]) == 0
+    return out
+
+
+def read_labels(path) -> list[dict]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_fit_writes_a_run(fitted, table):
+    rows = read_labels(fitted / "labels.csv")
+    source = read_labels(table)
+    assert [row["id"] for row in rows] == [row["name"] for row in source]
+    # the groups lie far apart: each name gets one label, whatever its number
+    pairs = {(row["id"].split(", ")[1], row["label"]) for row in rows}
+    assert len(pairs) == 3 and len({label for _, label in pairs}) == 3
+    assert all(0 < float(row["confidence"]) <= 1 for row in rows)
+    assert np.load(fitted / "embedding.npy").shape == (90, 3)
+    meta = tomllib.loads((fitted / "run.toml").read_text())
+    assert meta["status"] == "done" and meta["evaluation"]["acc"] == 1.0
+    assert meta["data"]["rows"] == 90 and meta["params"]["n_clusters"] == 3
+
+
+def test_predict_gives_the_labels_of_the_fit(fitted, table, tmp_path, capsys):
+    words = ["predict", str(fitted), str(table)]
+    assert main([*words, "--out", str(tmp_path / "l.csv")]) == 0
+    assert (tmp_path / "l.csv").read_bytes() == (fitted / "labels.csv").read_bytes()
+    assert main([*words, "--proba"]) == 0
+    first = capsys.readouterr().out.splitlines()[:2]
+    assert first[0] == "id,label,confidence,p0,p1,p2"
+    label, _, *soft = next(csv.reader(first[1:]))[1:]
+    assert int(label) == int(np.argmax([float(p) for p in soft]))
+
+
+def test_evaluate_finds_labels_in_all_three_places(fitted, table, tmp_path, capsys):
+    lines = (fitted / "labels.csv").read_text().splitlines()
+    shuffled = [lines[0], *reversed(lines[1:])]
+    (tmp_path / "y.csv").write_text("\n".join(shuffled) + "\n")  # matched by id, not by place
+    for more in ([], ["--labels", "who"], ["--labels", str(tmp_path / "y.csv")]):
+        assert main(["evaluate", str(fitted), *more]) == 0
+        told = dict(line.rsplit(None, 1) for line in capsys.readouterr().out.splitlines())
+        assert told == {
+            "ACC": "1.0000",
+            "NMI": "1.0000",
+            "NMI (geometric)": "1.0000",
+            "ARI": "1.0000",
+        }
+
+
+def test_summary_marks_the_evaluation(fitted, capsys):
+    assert main(["fit", "--resume", "--out", str(fitted)]) == 0
+    told = capsys.readouterr().out
+    assert "3 of 3 clusters used" in told and "30 (33.3 %)" in told
+    assert "silhouette" in told and "k-means on raw data" in told
+    assert "evaluation only" in told and "ACC" in told
+
+
+def test_quiet_prints_nothing(table, tmp_path, capsys):
+    words = ["fit", str(table), "--method", "kmeans", "--clusters", "3", "--drop", "name,who"]
+    assert main([*words, "--out", str(tmp_path / "r"), "--quiet"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_config_file_and_flags_mean_the_same(table, tmp_path):
+    common = ["fit", str(table), "--drop", "name,who", "--quiet"]
+    config = tmp_path / "fit.toml"
+    config.write_text(
+        'method = "ae_kmeans"\nclusters = 3\nhidden = [8, 4]\npretrain-epochs = 1\n'
+        'seed = 5\nquiet = true\nreport = false\ntime_budget = "5m"\n'
+    )
+    flags = ["--method", "ae_kmeans", "--clusters", "3", "--hidden", "8,4", "--pretrain-epochs"]
+    flags += ["1", "--seed", "5", "--time-budget", "300"]
+    assert main([*common, *flags, "--out", str(tmp_path / "a")]) == 0
+    assert main([*common, "--config", str(config), "--out", str(tmp_path / "b")]) == 0
+    # a flag beats the file
+    assert main([*common, "--config", str(config), "--seed=6", "--out", str(tmp_path / "c")]) == 0
+    a, b, c = (tomllib.loads((tmp_path / n / "run.toml").read_text()) for n in "abc")
+    assert a["params"] == b["params"] and a["params"]["hidden"] == [8, 4]
+    assert a["seed"] == b["seed"] == 5 and c["seed"] == 6
+    assert (tmp_path / "a/labels.csv").read_bytes() == (tmp_path / "b/labels.csv").read_bytes()
+
+
+def test_every_field_is_a_flag_with_help(capsys):
+    from coterie.cli.fit import build_parser
+    from coterie.cli.flags import OWN, option_names
+    from coterie.registry import methods
+
+    for key, cls in methods().items():
+        parser = build_parser(cls)
+        flags = option_names(parser)
+        for name in cls(2).get_params(deep=False):
+            assert name in OWN or "--" + name.replace("_", "-") in flags, (key, name)
+        assert all(action.help for action in parser._actions if action.dest in dir(cls)), key
+        parser.format_help()
+
+
+def test_lists(capsys):
+    assert main(["methods"]) == 0
+    assert "ae_kmeans" in capsys.readouterr().out
+    assert main(["datasets"]) == 0
+    assert "digits" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("coterie 0.")
+
+
+def test_compare_keeps_what_is_there(table, tmp_path, capsys):
+    words = ["compare", str(table), "--methods", "kmeans:r,kmeans:p", "--clusters", "3", "--quiet"]
+    words += ["--seeds", "2", "--out", str(tmp_path), "--id-column", "name"]
+    assert main([*words, "--label-column", "who"]) == 0
+    told = capsys.readouterr().out
+    assert "kmeans-r" in told and "kmeans-p" in told and "evaluation only" in told
+    stamps = {p: p.stat().st_mtime_ns for p in tmp_path.glob("*/labels.csv")}
+    assert len(stamps) == 4
+    assert main([*words, "--label-column", "who"]) == 0
+    assert stamps == {p: p.stat().st_mtime_ns for p in tmp_path.glob("*/labels.csv")}
+    capsys.readouterr()
+    assert main([*words, "--label-column", "who", "--set", "n_init=3"]) == 2
+    assert "other data or settings" in capsys.readouterr().err
+
+
+# -- stop and go on -------------------------------------------------------------------------
+SLOW = ["fit", "digits", "--method", "ae_kmeans", "--clusters", "10", "--hidden", "16"]
+SLOW += ["--pretrain-epochs", "8", "--n-init", "1", "--no-baseline", "--quiet"]
+SLOW += ["--checkpoint-seconds", "0", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    assert main([*SLOW, "--out", str(out)]) == 0
+    return (out / "labels.csv").read_bytes()
+
+
+def stop_when(path, out, how):
+    """Start the slow fit, and send it a signal when `path` stands."""
+    process = subprocess.Popen(
+        [*COMMAND, *SLOW, "--out", str(out)], env=ENV, stderr=subprocess.PIPE, text=True
+    )
+    while not path.exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.send_signal(how)
+    _, told = process.communicate(timeout=60)
+    return process.returncode, told
+
+
+@pytest.mark.parametrize("moment", ["run.toml", "checkpoint/checkpoint.safetensors"])
+def test_kill_9_and_resume_gives_the_same_bytes(moment, undisturbed, tmp_path):
+    out = tmp_path / "run"
+    code, _ = stop_when(out / moment, out, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert not (out / "labels.csv").exists()
+    assert main(["predict", str(out), "digits"]) == 2
+    assert main(["fit", "--resume", "--out", str(out), "--no-baseline", "--quiet"]) == 0
+    assert (out / "labels.csv").read_bytes() == undisturbed
+    assert not (out / "checkpoint").exists()
+
+
+def test_ctrl_c_says_how_to_resume(undisturbed, tmp_path):
+    out = tmp_path / "run"
+    checkpoint = out / "checkpoint/checkpoint.safetensors"
+    code, told = stop_when(checkpoint, out, signal.SIGINT)
+    assert code == 130
+    assert f"coterie fit --resume --out {out}" in told and "Traceback" not in told
+    assert checkpoint.exists()
+    assert main([*SLOW, "--resume", "--out", str(out)]) == 0
+    assert (out / "labels.csv").read_bytes() == undisturbed
