@@ -37,10 +37,17 @@ class Batch:
         self.size = whole
         self._total = whole if whole >= engine.world.size else whole * engine.world.size
         self.weight = len(self.rows) / self._total
-        self.clean = engine.rows.take(self.rows)
-        self.x = self.clean
-        if augment is not None:
-            self.x = augment(self.clean, engine.stream("augment", engine.world.rank))
+        self._engine, self._augment = engine, augment
+
+    @cached_property
+    def clean(self) -> torch.Tensor:
+        return self._engine.rows.take(self.rows)
+
+    @cached_property
+    def x(self) -> torch.Tensor:
+        if self._augment is None:
+            return self.clean
+        return self._augment(self.clean, self._engine.stream("augment", self._world.rank))
 
     @cached_property
     def z(self) -> torch.Tensor:

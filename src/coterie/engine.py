@@ -86,7 +86,9 @@ class Engine:
         else:
             modules = [m for m in (self.network, self.head) if m is not None]
             groups = {"main": ([p for m in modules for p in m.parameters()], phase.optim)}
-        self._optims = {k: (params, o, o.build(params)) for k, (params, o) in groups.items() if params}
+        self._optims = {
+            k: (params, o, o.build(params)) for k, (params, o) in groups.items() if params
+        }
         self._average = [torch.zeros_like(p) for p in self._trained()] if phase.average else []
         if resume:
             self._restore(resume)
@@ -138,9 +140,10 @@ class Engine:
                 )
         params, optim, optimizer = self._optims[name]
         total = sum(terms.values()) if len(terms) > 1 else next(iter(terms.values()))
-        optimizer.zero_grad()
         # gradients go to this optimiser's parameters only: a generator's turn leaves the critic be
-        grads = torch.autograd.grad(total * weight if weight != 1 else total, params, allow_unused=True)
+        grads = torch.autograd.grad(
+            total * weight if weight != 1 else total, params, allow_unused=True
+        )
         for p, g in zip(params, grads):
             p.grad = g
         self.world.sum_gradients(params)

@@ -78,16 +78,16 @@ def cm_terms(x, gamma, mu):  # (n, d), (n, [r,] k), ([r,] k, d) -> dict of three
     if gamma.ndim == 2:
         gamma, mu = gamma.unsqueeze(1), mu.unsqueeze(0)
     n, r, k = gamma.shape
-    # everything a row needs to know of the centres are k products: no (n, r, d) array is made
+    # all a row needs to know of the centres are k products: no (n, r, d) array is made
     fit = (linear(x, mu.flatten(0, 1)) * gamma.view(n, r * k)).sum()
-    pairs = _pair_sums(gamma, mu)
-    norms = pairs.diagonal(dim1=1, dim2=2).sum()
-    pairs = pairs.sum()
-    weighted = (gamma.sum(0) * mu.square().sum(2)).sum()
+    gram, shared = mu @ mu.transpose(1, 2), gamma.permute(1, 2, 0) @ gamma.transpose(0, 1)
+    own, norms = shared.diagonal(dim1=1, dim2=2), gram.diagonal(dim1=1, dim2=2)
+    pairs = shared * gram
+    crossed = pairs.masked_fill(torch.eye(k, dtype=torch.bool, device=x.device), 0).sum()  # k != l
     return {
-        "reconstruction": x.square().sum() / n + (pairs - 2 * fit) / (n * r),
-        "sparsity": (weighted - norms) / (n * r),
-        "merge": (norms - pairs) / (n * r),
+        "reconstruction": x.square().sum() / n + (pairs.sum() - 2 * fit) / (n * r),
+        "sparsity": ((gamma.sum(0) - own) * norms).sum() / (n * r),
+        "merge": -crossed / (n * r),
     }
 
 
@@ -98,10 +98,6 @@ def ambiguity(gamma, mu):  # (n, r, k), (r, k, d) -> (r,)
     apart.diagonal(dim1=1, dim2=2).zero_()
     shared = gamma.permute(1, 2, 0) @ gamma.transpose(0, 1)
     return (shared * apart).sum((1, 2)) / 2
-
-
-def _pair_sums(gamma, mu):  # -> (r, k, k): sum over rows of gamma_k gamma_l times mu_k . mu_l
-    return (gamma.permute(1, 2, 0) @ gamma.transpose(0, 1)) * (mu @ mu.transpose(1, 2))
 
 
 def per_row(alpha, batch_size):  # () or (k,) -> the same

@@ -1,0 +1,251 @@
+"""CM: the Clustering Module, a one-layer autoencoder whose code is a soft assignment."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from ..batch import Batch, Terms
+from ..data.rows import Rows
+from ..deep import DeepClusterer
+from ..engine import Engine
+from ..head import Head
+from ..nets import Identity
+from ..params import param
+from ..parts.centers import kmeans
+from ..parts.cm import (
+    ambiguity,
+    centers_of,
+    cm_terms,
+    random_start,
+    responsibilities,
+    stack,
+    start_from,
+)
+from ..parts.penalty import dirichlet_penalty
+from ..phases import Call, Phase
+from ..rng import numpy_rng, torch_rng
+from .kmeans import FlatRows
+
+# default strength of the prior: it grows with the rows' variance, as the other terms do, so that
+# the same clusters come out in another unit of length
+PRIOR_PER_VARIANCE = 0.02
+
+
+def gamma_of(latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, r, k)
+    return responsibilities(latents, head.encoder, head.encoder_bias)
+
+
+def centers_in(head: Head) -> torch.Tensor:  # -> (r, k, d)
+    return centers_of(head.decoder, head.decoder_bias)
+
+
+def prior_term(shares: torch.Tensor, head: Head) -> torch.Tensor:  # (r, k) -> ()
+    """E4 as a mean over restarts; the strength counts for each row (see `parts.cm.per_row`)."""
+    return dirichlet_penalty(shares, 1 + head.strength).mean()
+
+
+class Generative:
+    """What CM and C-Net share once they are trained: scores of restarts, and drawing new rows."""
+
+    @torch.no_grad()
+    def _finish(self, engine: Engine) -> None:
+        """Score every restart on all rows, choose one, and measure the spread of its clusters."""
+        head, n = engine.head, engine.rows.n
+        mu = centers_in(head)
+        scores, loss = (torch.zeros(len(mu), dtype=torch.float64) for _ in range(2))
+        for z in latents_of(engine):
+            gamma = gamma_of(z, head)
+            scores += ambiguity(gamma, mu)
+            for r in range(len(mu)):
+                loss[r] += sum(cm_terms(z, gamma[:, r], mu[r]).values()) * len(z)
+        scores, loss = engine.world.sum(scores) / n, engine.world.sum(loss) / n
+        chosen = loss if getattr(self, "selection", "sparsity") == "loss" else scores
+        best = chosen.argmin()
+        counts, square = mu.new_zeros(self.n_clusters), torch.zeros_like(mu[best])
+        for z in latents_of(engine):
+            labels = gamma_of(z, head)[:, best].argmax(1)
+            counts += torch.bincount(labels, minlength=self.n_clusters)
+            square.index_add_(0, labels, (z - mu[best][labels]).square())
+        counts, square = engine.world.sum(counts), engine.world.sum(square)
+        spread = (square / counts.clamp_min(1)[:, None]).sqrt()
+        state = {"strength": head.strength, "best": best, "scores": scores.float()}
+        state |= {"centers": mu[best], "spread": spread}
+        params = {
+            n: getattr(head, n) for n in ("encoder", "encoder_bias", "decoder", "decoder_bias")
+        }
+        engine.head = Head(params, state)
+
+    def _after_fit(self) -> None:
+        self.restart_scores_ = self.head_.scores.numpy()
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        best = int(head.best)
+        return responsibilities(
+            latents, head.encoder[best, None], head.encoder_bias[best, None]
+        ).squeeze(1)
+
+    def sample(self, cluster: int, n: int = 1, random_state: int = 0) -> np.ndarray:
+        """Draw n rows of a cluster: its centre plus normal noise of its measured spread, decoded.
+
+        Returns
+        -------
+        (n, *shape of a row), in the units of the data
+        """
+        check_is_fitted(self, "head_")
+        if not 0 <= cluster < self.n_clusters:
+            raise ValueError(
+                f"cluster={cluster} but there are {self.n_clusters}; "
+                f"give a number from 0 to {self.n_clusters - 1}"
+            )
+        center, spread = self.head_.centers[cluster], self.head_.spread[cluster]
+        generator = torch_rng(self.seed_, "sample", cluster, random_state)
+        with torch.inference_mode():
+            z = center + spread * torch.randn(n, len(center), generator=generator)
+            return self._to_input(self.network_.decode(z).numpy())
+
+
+@torch.no_grad()
+def latents_of(engine: Engine) -> Any:
+    """This process's share of the rows through the network, chunk by chunk."""
+    start, stop = engine.world.span(engine.rows.n)
+    step = min(4096, engine.rows.chunk)
+    for a in range(start, stop, step):
+        yield engine.network.encode(engine.rows.slice(a, min(a + step, stop)))
+
+
+class CM(Generative, DeepClusterer):
+    """Fuzzy k-means as an autoencoder: gamma = softmax(encoder x), x = decoder gamma.
+
+    Restarts train as one batched model: they differ in their start and share the order of rows.
+    Losses are means over the rows of a batch. The paper's are sums, with the prior counted once
+    per batch, so its alpha and batch size B become ``prior_strength = (alpha - 1) / B`` and its
+    Adam epsilon 1e-3 becomes 1e-3 / B. The averaging epoch starts with fresh moments of Adam.
+    """
+
+    key = "cm"
+    title = "CM"
+    summary = "the Clustering Module: fuzzy k-means trained as a one-layer autoencoder"
+    reference = "Boubekki, Kampffmeyer, Brefeld, Jenssen: Joint optimization of an autoencoder ..."
+    variants = {"r": {"init": "random"}, "p": {"init": "kmeans++"}}
+    tiny = {"epochs": 3, "n_init": 2, "batch_size": 64}
+    keeps_decoder = True
+
+    # a linear model on the rows themselves: nothing of a deep network is there to be set
+    net: ClassVar[str] = "identity"
+    embedding_dim: ClassVar[int] = 0
+    hidden: ClassVar[tuple] = ()
+    channels: ClassVar[tuple] = ()
+    activation: ClassVar[str] = ""
+    initializer: ClassVar[str] = ""
+    pretrain: ClassVar[str] = ""
+    pretrain_epochs: ClassVar[float] = 0
+    pretrain_lr: ClassVar[float] = 0
+    pretrain_schedule: ClassVar[str] = ""
+    pretrain_optimizer: ClassVar[str] = ""
+    update_every: ClassVar[float] = 1.0
+    tol: ClassVar[float] = 0.0
+    augment: ClassVar[str] = "none"
+    empty: ClassVar[str] = "keep"
+    cache_dir: ClassVar[Any] = None
+
+    init: str = param(
+        "kmeans++",
+        "start: random weights, or centres by k-means++ and one step of k-means",
+        choices=("random", "kmeans++"),
+        group="training",
+    )
+    prior_strength: Any = param(
+        None,
+        "pull towards equal shares, (alpha - 1) / batch size in the paper; one number, or one for "
+        "each cluster (a shape, not tied to cluster numbers); None follows the rows' variance",
+    )
+    merge_weight: float = param(1.0, "weight of E3, which merges clusters (A.3)", ge=0)
+    n_init: int = param(10, "restarts, trained as one batched model", ge=1, group="training")
+    selection: str = param(
+        "sparsity",
+        "restart that is kept: least ambiguous (E2 - E3) or lowest loss",
+        choices=("sparsity", "loss"),
+        group="training",
+    )
+    epochs: float = param(150, "epochs before the averaging epoch", ge=0, group="training")
+    average_epochs: float = param(
+        1, "last epochs, whose weights are averaged", ge=0, group="training"
+    )
+    eps: float = param(1e-5, "epsilon of Adam", gt=0, group="training")
+
+    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        return Identity(shape)
+
+    def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
+        # eps: the loss is a mean over restarts, and so are the gradients that Adam divides by
+        optim = self.optim(eps=self.eps / self.n_init)
+        constant = self.optim(eps=self.eps / self.n_init, schedule="constant")
+        return [
+            Call(self._start),
+            self.phase("train", self.epochs, loss=self.loss, optim=optim),
+            self.phase(
+                "average", self.average_epochs, loss=self.loss, optim=constant, average=True
+            ),
+            Call(self._finish, "finish"),
+        ]
+
+    def _start(self, engine: Engine) -> None:
+        d = engine.network.embedding_dim
+        starts = []
+        for r in range(self.n_init):
+            if self.init == "random":
+                generator = torch_rng(engine.seed, "start", r)
+                starts.append(random_start(self.n_clusters, d, generator))
+            else:
+                rng = numpy_rng(engine.seed, "start", r)
+                found = kmeans(
+                    FlatRows(engine.rows), self.n_clusters, rng=rng, n_init=1, max_iter=1
+                )
+                starts.append(start_from(found.centers))
+        strength = self.prior_strength
+        if strength is None:
+            strength = PRIOR_PER_VARIANCE * total_variance(engine.rows)
+        strength = strength_of(strength, self.n_clusters)
+        state = {"strength": strength, "best": torch.tensor(0)}
+        engine.head = Head(stack(starts), state)
+        engine.world.broadcast(list(engine.head.tensors().values()))
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        gamma = gamma_of(batch.z, head)
+        terms = cm_terms(batch.z, gamma, centers_in(head))
+        if self.merge_weight != 1:
+            terms["merge"] = terms["merge"] * self.merge_weight
+        return terms | {"prior": prior_term(batch.mean(gamma), head)}
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """X through the module: the mixture of centres that stands for each row."""
+        rows, centers = self._rows(X), self.head_.centers
+        flat = self._map(rows, lambda z: self.network_.decode(self.assign(z, self.head_) @ centers))
+        return self._to_input(flat)
+
+    def restart_labels(self, X: Any) -> np.ndarray:  # (n_init, n) int
+        """Labels by every restart, not only by the one that was kept."""
+        return self._map(self._rows(X), lambda z: gamma_of(z, self.head_).argmax(2)).T
+
+
+def strength_of(given: Any, k: int) -> torch.Tensor:  # -> () or (k,)
+    """The prior's weight as a tensor: one number, or one for each cluster."""
+    strength = torch.as_tensor(np.asarray(given, dtype=np.float32))
+    if strength.ndim and len(strength) != k:
+        raise ValueError(
+            f"prior_strength has {len(strength)} values but n_clusters={k}; "
+            "give one number, or one for each cluster"
+        )
+    return strength
+
+
+def total_variance(rows: Rows) -> float:
+    """Mean squared distance of the rows from their mean."""
+    total, square = 0.0, 0.0
+    for a in range(0, rows.n, rows.chunk):
+        x = rows.slice(a, a + rows.chunk).flatten(1).double()
+        total, square = total + x.sum(0), square + float(x.square().sum())
+    return max(square / rows.n - float((total / rows.n).square().sum()), 0.0)

@@ -1,0 +1,173 @@
+"""C-Net: the Clustering Module on the code of an autoencoder that is trained with it."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..batch import Batch, Terms
+from ..data.rows import Rows
+from ..deep import DeepClusterer
+from ..head import Head
+from ..params import param
+from ..parts.centers import kmeans
+from ..parts.cm import cm_terms, random_start, stack, start_from
+from ..parts.penalty import orthonormality
+from ..phases import Call, Phase
+from ..rng import derive
+from .cm import Generative, centers_in, gamma_of, prior_term, strength_of, total_variance
+
+RECON_PER_VARIANCE = 1.0  # default weight of the reconstruction, times the rows' variance
+
+
+class CNet(Generative, DeepClusterer):
+    """CM's head on a learned code whose centres are kept orthonormal.
+
+    Losses are means over the rows of a batch. The paper's are sums, with the prior and the
+    orthonormality counted once per batch, so its alpha, lambda and batch size B become
+    ``prior_strength = (alpha - 1) / B`` and ``orthonormal_weight = lambda / B``; beta stays.
+    """
+
+    key = "cnet"
+    title = "C-Net"
+    summary = "the Clustering Module on the code of an autoencoder, trained together"
+    reference = "Boubekki, Kampffmeyer, Brefeld, Jenssen: Joint optimization of an autoencoder ..."
+    variants = {"r": {"init": "random"}, "p": {"init": "pretrained"}}
+    tiny = {
+        "hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "module_epochs": 2,
+        "epochs": 2, "centers_init": 2,
+    }  # fmt: skip
+    keeps_decoder = True
+
+    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    activation: str = param(
+        "leaky_relu", "of the mlp", choices=("relu", "leaky_relu"), group="network"
+    )
+    initializer: str = param(
+        "glorot_bias",
+        "starting weights",
+        choices=("xavier", "glorot_bias", "uniform", "normal", "fan_in"),
+        group="network",
+    )
+    recon_weight: float | None = param(
+        None, "weight of the reconstruction (beta); None: 1 / variance of the rows", ge=0
+    )
+    prior_strength: Any = param(
+        0.15, "pull towards equal shares, (alpha - 1) / batch size in the paper; one number or k"
+    )
+    orthonormal_weight: float = param(
+        0.02, "weight of the centres' orthonormality, lambda / batch size in the paper", ge=0
+    )
+    orthonormal_norm: str = param("l1", "its norm", choices=("l1", "frobenius"))
+    module_epochs: float = param(
+        20, "epochs of the module alone on frozen codes, after pre-training", ge=0, group="training"
+    )
+    epochs: float = param(100, "epochs of everything together", ge=0, group="training")
+    average_epochs: float = param(
+        1, "last epochs, whose weights are averaged", ge=0, group="training"
+    )
+    eps: float = param(1e-5, "epsilon of Adam", gt=0, group="training")
+    beta1: float = param(0.9, "first decay rate of Adam", ge=0, le=1, group="training")
+    centers_init: int = param(
+        20, "restarts of k-means for the first centres", ge=1, group="training"
+    )
+    n_init: int = param(
+        1, "restarts of the whole training; the least ambiguous one is kept", ge=1, group="training"
+    )
+
+    def _fit(self, rows: Rows) -> None:
+        if self.recon_weight is None:
+            variance = total_variance(rows)
+            self._beta = RECON_PER_VARIANCE / variance if variance > 0 else 1.0
+        else:
+            self._beta = self.recon_weight
+        if self.n_init == 1:
+            return super()._fit(rows)
+        self._restarts(rows)
+
+    def _restarts(self, rows: Rows) -> None:
+        """Plain repetition: seeds differ, the run with the lowest L_sp stays."""
+        given = {name: getattr(self, name) for name in ("checkpoint_dir", "time_budget")}
+        runs, best = [], None
+        try:
+            for r in range(self.n_init):
+                if r:
+                    self.seed_ = derive(runs[0][0], "restart", r)
+                if given["checkpoint_dir"] is not None:
+                    self.checkpoint_dir = f"{given['checkpoint_dir']}/restart-{r}"
+                if given["time_budget"] is not None:
+                    self.time_budget = given["time_budget"] / self.n_init
+                super()._fit(rows)
+                score = float(self.restart_scores_[0])
+                runs.append((self.seed_, score, self.seconds_))
+                if best is None or score < best["score"]:
+                    names = ("network_", "head_", "history_", "notes_")
+                    best = {"score": score, "fit": {n: getattr(self, n) for n in names}}
+        finally:
+            for name, value in given.items():
+                setattr(self, name, value)
+        self.seed_ = runs[0][0]
+        self.seconds_ = {
+            phase: sum(seconds.get(phase, 0.0) for _, _, seconds in runs) for phase in runs[0][2]
+        }
+        for name, value in best["fit"].items():
+            setattr(self, name, value)
+        head = self.head_
+        state = {n: getattr(head, n) for n in head.kinds["state"]}
+        state["scores"] = torch.tensor([score for _, score, _ in runs])
+        self.head_ = Head({n: getattr(head, n) for n in head.kinds["param"]}, state)
+        self._after_fit()
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        k, codes = self.n_clusters, {}
+        if self.init == "random":
+            generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+            start = random_start(k, latents.shape[1], generator)
+        else:
+            start = start_from(kmeans(latents, k, rng=rng, n_init=self.centers_init).centers)
+            codes = {"codes": latents}
+        state = {"strength": strength_of(self.prior_strength, k), "best": torch.tensor(0)}
+        return Head(stack([start]), state, codes)
+
+    def training(self, network: nn.Module) -> list[Phase | Call]:
+        options = {"eps": self.eps, "betas": (self.beta1, 0.999)}
+        optim, constant = self.optim(**options), self.optim(**options, schedule="constant")
+        plan: list[Phase | Call] = []
+        if self.init == "pretrained" and self.module_epochs:
+
+            def head_only(network: nn.Module, head: Head) -> dict:
+                return {"main": (list(head.parameters()), constant)}
+
+            plan.append(
+                self.phase(
+                    "module", self.module_epochs, loss=self.module_loss, optimizers=head_only
+                )
+            )
+        return [
+            *plan,
+            self.phase("train", self.epochs, loss=self.loss, optim=optim),
+            self.phase(
+                "average", self.average_epochs, loss=self.loss, optim=constant, average=True
+            ),
+            Call(self._finish, "finish"),
+        ]
+
+    def module_loss(self, batch: Batch, head: Head) -> Terms:
+        """CM alone (eq. 11) on the codes of the pre-trained network, which stays as it is."""
+        z = head.codes[batch.rows]
+        gamma = gamma_of(z, head)
+        return cm_terms(z, gamma, centers_in(head)) | {"prior": prior_term(batch.mean(gamma), head)}
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        """Eq. 14; an augmented row is its own target of the reconstruction."""
+        z, mu = batch.z, centers_in(head)[0]
+        gamma = gamma_of(z, head)[:, 0]
+        recon = (batch.x - batch.x_hat).square().flatten(1).sum(1).mean()
+        return {
+            "reconstruction": self._beta * recon,
+            "code": (z - gamma @ mu).square().sum(1).mean(),
+            "sparsity": (1 - gamma.square().sum(1)).mean(),
+            "prior": prior_term(batch.mean(gamma)[None], head),
+            "orthonormality": self.orthonormal_weight * orthonormality(mu, self.orthonormal_norm),
+        }
