@@ -31,9 +31,11 @@ _PUBLIC = {
     "DCEC": "methods.idec",
     "DCN": "methods.dcn",
     "DKM": "methods.dkm",
+    "CueGAN": "methods.cuegan",
+    "ACeDeC": "methods.acedec",
 }
 
-__all__ = ["__version__", *_PUBLIC]
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,8 @@ METHODS = {
     "dcec": ("idec", "DCEC"),
     "dcn": ("dcn", "DCN"),
     "dkm": ("dkm", "DKM"),
+    "cuegan": ("cuegan", "CueGAN"),
+    "acedec": ("acedec", "ACeDeC"),
 }
 
 

@@ -60,11 +60,11 @@ class DCN(DeepClusterer):
         self.move_centers(step.batch, head)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
-        own = head.centers[head.labels[batch.rows]]  # of the clean row, whatever the network sees
-        return {
-            "distance": self.weight * (batch.z - own).square().sum(1).mean(),
-            **reconstruction(batch),
-        }
+        return {"distance": self.clustering(batch.z, head, batch.rows), **reconstruction(batch)}
+
+    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
+        own = head.centers[head.labels[rows]]  # of the clean row, whatever the network sees
+        return self.weight * (z - own).square().sum(1).mean()
 
     @torch.no_grad()
     def move_centers(self, batch: Batch, head: Head) -> None:

@@ -44,8 +44,10 @@ class DEC(DeepClusterer):
         return q.argmax(1)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
-        q = self.assign(batch.z, head)
-        return {"kl": kl(head.target[batch.rows], q)}
+        return {"kl": self.clustering(batch.z, head, batch.rows)}
+
+    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
+        return kl(head.target[rows], self.assign(z, head))
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
         return student_t(latents, head.centers, self.dof)

@@ -1,5 +1,6 @@
 """DEKM: deep embedded k-means (Guo, Lin, Ye 2021), its full-batch twin and its five strategies."""
 
+import math
 import time
 from typing import Any
 
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ..batch import Batch, Terms, View
+from ..data.rows import Rows
 from ..deep import DeepClusterer
 from ..engine import Engine
 from ..head import Head
@@ -20,6 +22,8 @@ from ..world import join
 from .kmeans import gaussian_scores
 
 STRATEGIES = ("last", "random", "all", "random_raw", "all_raw")
+PRETRAIN = (10, 500)  # epochs, or steps if those are more
+TRAIN = (15, 1100)
 CLEARLY = 1e-3  # a fresh k-means wins if its inertia is lower by this share
 
 
@@ -70,6 +74,21 @@ class DEKM(DeepClusterer):
         "k-means every update_every, or after each full epoch (DEKM_F)",
         choices=("minibatch", "full"),
     )
+    pretrain_epochs: float | None = param(
+        None, "epochs of pre-training; None: 10, on small data 500 steps", ge=0, group="training"
+    )
+    epochs: float | None = param(
+        None,
+        "most epochs of clustering; None: 15, on small data 1100 steps",
+        ge=0,
+        group="training",
+    )
+    update_every: int | float | None = param(
+        None,
+        "k-means: a float counts epochs, an int mini-batches; None: half an epoch, 20 at least",
+        gt=0,
+        group="training",
+    )
     fresh_runs: int = param(2, "fresh k-means runs that challenge the warm start", ge=0)
     fresh_every: int = param(5, "updates between two challenges", ge=1)
     clean_share: float = param(
@@ -95,8 +114,27 @@ class DEKM(DeepClusterer):
         }
         return Head(state=state, rows={"target": torch.zeros(n, e)})
 
+    def _fit(self, rows: Rows) -> None:
+        self._steps = math.ceil(rows.n / self.batch_size)  # of an epoch
+        super()._fit(rows)
+
+    def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
+        """Small data need more epochs: a network learns by steps."""
+        if self.pretrain_epochs is None and self.pretrain == "layerwise":
+            raise ValueError(
+                "pretrain='layerwise' and pretrain_epochs=None: give a number of epochs"
+            )
+        plan = super()._plan(network, fingerprint)
+        for phase in plan:
+            if isinstance(phase, Phase) and phase.epochs is None:
+                epochs, steps = PRETRAIN if phase.name == "pretrain" else TRAIN
+                phase.epochs = max(epochs, steps / self._steps)
+        return plan
+
     def training(self, network: nn.Module) -> list[Phase | Call]:
-        every = 1.0 if self.updating == "full" else self.update_every
+        every = self.update_every or max(20, round(self._steps / 2))
+        if self.updating == "full":
+            every = self._steps
         phase = self.phase("train", self.epochs, loss=self.loss, update=self.update)
         phase.update_every = every
         plan: list[Phase | Call] = [phase, Call(self._finish, "finish")]
@@ -139,8 +177,10 @@ class DEKM(DeepClusterer):
         return found.labels
 
     def loss(self, batch: Batch, head: Head) -> Terms:
-        rotated = batch.z @ head.rotation
-        return {"pull": (rotated - head.target[batch.rows]).square().mean(1).mean()}
+        return {"pull": self.clustering(batch.z, head, batch.rows)}
+
+    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
+        return (z @ head.rotation - head.target[rows]).square().mean(1).mean()
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
         return gaussian_scores(latents, head)

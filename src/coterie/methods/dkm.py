@@ -98,9 +98,11 @@ class DKM(DeepClusterer):
         return self.distances(view.latents, head).argmin(1)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
-        f = self.distances(batch.z, head)
-        g = self.memberships(f, head.alpha)
-        return {"clustering": self.weight * (g * f).sum(1).mean(), **reconstruction(batch)}
+        return {"clustering": self.clustering(batch.z, head, batch.rows), **reconstruction(batch)}
+
+    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
+        f = self.distances(z, head)
+        return self.weight * (self.memberships(f, head.alpha) * f).sum(1).mean()
 
     def distances(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
         f = cosine_distances if self.distance == "cosine" else squared_distances

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import torch
+
 from ..batch import Batch, Terms
 from ..head import Head
 from ..params import param
@@ -33,7 +35,10 @@ class IDEC(DEC):
     weight: float = param(10.0, "weight of the KL term (gamma times input features)", gt=0)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
-        return {"kl": self.weight * super().loss(batch, head)["kl"], **reconstruction(batch)}
+        return {"kl": self.clustering(batch.z, head, batch.rows), **reconstruction(batch)}
+
+    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
+        return self.weight * super().clustering(z, head, rows)
 
 
 class DCEC(IDEC):

@@ -1,0 +1,260 @@
+"""ACe/DeC: the embedding split into what clusters and what does not (Miklautz et al. 2021)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..batch import Batch, Step, Terms, View
+from ..deep import DeepClusterer
+from ..engine import Engine
+from ..head import Head
+from ..params import param
+from ..parts.assign import squared_distances
+from ..parts.axes import axis_scatter, betas, error, gates, logits, masked, space_map
+from ..parts.centers import cluster_sums, running_mean
+from ..parts.spaces import beta_optimum
+from ..phases import Call, Phase, init_head
+from .dcn import DCN
+from .dec import DEC
+from .dekm import DEKM
+from .dkm import DKM
+from .idec import IDEC
+from .twospaces import TwoSpaces
+
+OBJECTIVES = {"dcn": DCN, "dec": DEC, "idec": IDEC, "dkm": DKM, "dekm": DEKM}
+HELD = ("dec", "idec", "dekm")  # objectives that say nothing about beta; see the class
+
+
+class ACeDeC(TwoSpaces):
+    """A space (V, beta) between an autoencoder and a centroid objective.
+
+    Loss of a batch (eq. 5; sums over features, means over rows, no weight between the terms)::
+
+        |V'z - V'c|^2_beta  +  |V'z - V'm|^2_(1-beta)  +  |x - dec(V V'z)|^2
+
+    c is the centre of the row's cluster, m the mean of all rows, |u|^2_beta the sum of
+    beta_j^2 u_j^2. Rows go to the centre that is nearest under the first norm. With A the scatter
+    of an axis within the clusters and B about the mean, the best beta of the axis is B / (A + B):
+    1/2 without clusters, near 1 where they stand apart. That is the start; gradients take over. V
+    starts as a random rotation and is free; the reconstruction keeps it near one.
+
+    Training: k-means on half of the random axes; phase "space" moves V and beta alone; k-means
+    in the space they found; phase "train" moves everything. Centres are running means of the rows
+    they are given; one without rows in a batch stays. Each update sets them to the mean over
+    all rows and restarts their counts.
+
+    Augmentation, with x' the changed row and z' its code: z' is pulled to the centre of z, and each
+    space has its own picture to rebuild::
+
+        |x  - dec(V [g * V'(z  - m)] + V V'm)|^2          g = clamp(2 beta - 1, 0, 1)
+        |x' - dec(V [(1 - g) * V'(z' - m)] + V V'm)|^2
+
+    The paper does not say how its masks look. Plain 1 - beta would let at most half of an axis
+    into the shared space, since beta >= 1/2; g runs from 0, no clusters, to 1. Masked axes hold
+    the mean, not 0.
+
+    Other objectives than the paper's "dcn" see the weighted coordinates beta * V'z in place of the
+    embedding, and replace the first term. DKM's is its relaxation. The terms of "dec", "idec" and
+    "dekm" are no scatters that could be weighed against the second term, so beta would run to
+    1: they see the space as it was at the last update, and V and beta learn from eq. 5 as always.
+
+    Few columns without nonlinear structure want a linear autoencoder of full width, as in the
+    paper's SYNTH: ``hidden=(), embedding_dim=X.shape[1]``.
+    """
+
+    key = "acedec"
+    title = "ACe/DeC"
+    summary = "splits the embedding into a space with the clusters and one that all rows share"
+    reference = "Miklautz et al.: Details (don't) matter: isolating cluster information, 2021"
+    variants = {
+        "plain": {"augment": "none"},
+        "aug": {"augment": "affine"},
+        **{name: {"objective": name} for name in OBJECTIVES},
+    }
+    tiny = {
+        **{"hidden": (16,), "embedding_dim": 4, "n_init": 2},
+        **{"pretrain_epochs": 2, "space_epochs": 1, "epochs": 2},
+    }
+
+    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    objective: str = param("dcn", "what forms the clusters", choices=tuple(OBJECTIVES))
+    space_epochs: float = param(5, "epochs of V and beta alone", ge=0, group="training")
+    space_lr: float = param(1e-2, "learning rate of V and beta alone", gt=0, group="training")
+
+    # -- the start --------------------------------------------------------------------------
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        """A random rotation; k-means on half of its axes."""
+        d = latents.shape[1]
+        V = torch.linalg.qr(torch.from_numpy(rng.standard_normal((d, d)))).Q.to(latents.dtype)
+        some = (torch.arange(d) < max(1, d // 2)).to(latents.dtype)
+        return self._make_head(latents, V, some, rng)
+
+    def _make_head(self, z: torch.Tensor, V: torch.Tensor, beta: torch.Tensor, rng: Any) -> Head:
+        """k-means in the space (V, beta), the objective's own tensors, and the best beta."""
+        inner = self._inner.init_head(z @ (V * beta), rng)
+        labels = squared_distances(z @ (V * beta), inner.centers.data).argmin(1)
+        kinds = {
+            kind: {n: getattr(inner, n).data for n in inner.kinds[kind]} for kind in inner.kinds
+        }
+        sums, counts = cluster_sums(z, labels, self.n_clusters)
+        centers = sums / counts[:, None].clamp_min(1)
+        kinds["param" if "centers" in kinds["param"] else "state"]["centers"] = centers
+        kinds["param"] |= {"V": V, "b": logits(beta_optimum(*axis_scatter(z, labels, centers, V)))}
+        kinds["state"] |= {"counts": counts, "shared": z.mean(0), "spread": torch.eye(z.shape[1])}
+        head = Head(kinds["param"], kinds["state"], kinds["rows"])
+        if self.objective in HELD:
+            head.register_buffer("held", space_map(head).detach())
+            head.kinds["state"].append("held")
+        return head
+
+    def training(self, network: nn.Module) -> list[Phase | Call]:
+        def alone(network: nn.Module, head: Head) -> dict:
+            return {"main": ([head.V, head.b], optim)}
+
+        def again(engine: Engine) -> None:
+            def make(z: torch.Tensor, rng: np.random.Generator) -> Head:
+                return self._make_head(z, engine.head.V.data, betas(engine.head).detach(), rng)
+
+            init_head(make, "recluster").function(engine)
+
+        optim = self.optim(lr=self.space_lr, schedule="onecycle")
+        space = self.phase("space", self.space_epochs, train_step=self.space_step, augment=None)
+        space.optimizers = alone
+        train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)
+        return [space, Call(again, "recluster"), train, Call(self._finish, "finish")]
+
+    def space_step(self, step: Step, head: Head) -> None:
+        """V and beta alone: the network stays as it is."""
+        batch = step.batch
+        with torch.no_grad():
+            z = batch.z_clean
+        terms = {"cluster": self.distance(z, z, head), "shared": self.shared(z, head)}
+        rebuilt = batch.network.decode(z @ head.V @ head.V.T)
+        step.optimize("main", terms | {"reconstruction": error(batch.clean, rebuilt)}, batch.weight)
+        self.move_centers(batch, head)
+
+    # -- training ---------------------------------------------------------------------------
+    def train_step(self, step: Step, head: Head) -> None:
+        step.optimize("main", self.loss(step.batch, head), step.batch.weight)
+        self.move_centers(step.batch, head)
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        clean, rows = batch.z_clean, batch.rows
+        changed = batch.x is not batch.clean
+        z = torch.cat([clean, batch.z]) if changed else clean
+        original = torch.cat([clean, clean]) if changed else clean
+        W = head.held if self.objective in HELD else space_map(head)
+        if "labels" in head:  # DCN: rows are assigned afresh in each batch
+            head.labels[rows] = nearest(clean, head)
+        rows = torch.cat([rows, rows]) if changed else rows
+        seen = InSpace(head, centers=head.centers @ W)
+        terms = {
+            "cluster": self._weight(z) * self._inner.clustering(z @ W, seen, rows),
+            "shared": self.shared(z, head),
+        }
+        if self.objective in HELD:
+            terms["space"] = self.distance(z.detach(), original.detach(), head)
+        return terms | self.reconstruction(batch, head)
+
+    def distance(self, z: torch.Tensor, original: torch.Tensor, head: Head) -> torch.Tensor:
+        """First term of eq. 5: to the centre that is nearest to the original row."""
+        own = head.centers.detach()[nearest(original, head)]
+        return ((z - own) @ space_map(head)).square().sum(1).mean()
+
+    def shared(self, z: torch.Tensor, head: Head) -> torch.Tensor:
+        """Second term of eq. 5: to the mean of all rows."""
+        return ((z - head.shared) @ (head.V * (1 - betas(head)))).square().sum(1).mean()
+
+    def reconstruction(self, batch: Batch, head: Head) -> Terms:
+        decode = batch.network.decode
+        if batch.x is batch.clean:
+            code = batch.z_clean @ head.V @ head.V.T
+            return {"reconstruction": error(batch.clean, decode(code))}
+        g = gates(head).detach()  # beta says what clusters, not what is easy to rebuild
+        original = error(batch.clean, decode(masked(batch.z_clean, head, g)))
+        return {
+            "reconstruction": original,
+            "augmented": error(batch.x, decode(masked(batch.z, head, 1 - g))),
+        }
+
+    @torch.no_grad()
+    def move_centers(self, batch: Batch, head: Head) -> None:
+        """Mini-batch k-means; centres that are trained stay with the optimiser after the start."""
+        z = batch.z_clean
+        whole = torch.zeros(len(z), dtype=torch.int64)
+        mean, _ = running_mean(head.shared[None], head.counts.sum()[None], z, whole, batch.sum)
+        head.shared.copy_(mean[0])
+        if self.objective == "dcn" or not z.requires_grad:
+            moved = running_mean(head.centers.data, head.counts, z, nearest(z, head), batch.sum)
+            head.centers.data.copy_(moved[0])
+            head.counts.copy_(moved[1])
+
+    def update(self, view: View, head: Head) -> torch.Tensor:
+        """The objective's own update in the space; means and counts over all rows."""
+        z, W = view.latents, space_map(head).detach()
+        seen = InSpace(head, centers=head.centers.data @ W)
+        labels = self._inner.update(InSpace(view, latents=z @ W), seen)
+        if self.objective in HELD:
+            head.held.copy_(W)
+        sums, counts = cluster_sums(z, labels, self.n_clusters)
+        if "centers" in head.kinds["state"]:
+            found = counts[:, None] > 0
+            head.centers.copy_(
+                torch.where(found, sums / counts[:, None].clamp_min(1), head.centers)
+            )
+        head.counts.copy_(counts)
+        head.shared.copy_(z.mean(0))
+        return labels
+
+    def _finish(self, engine: Engine) -> None:
+        """State of the finished network; axes in the order of their beta, clusters first."""
+        head, view = engine.head, View(engine)
+        with torch.no_grad():
+            order = torch.argsort(head.b, descending=True, stable=True)
+            head.V.copy_(head.V[:, order].clone())
+            head.b.copy_(head.b[order].clone())
+            engine.labels = self.update(view, head)
+            rotated = ((view.latents - head.shared) @ head.V).double()
+            head.spread.copy_(rotated.T @ rotated / len(rotated))
+        engine.world.broadcast(list(head.tensors().values()))
+
+    # -- the result -------------------------------------------------------------------------
+    @property
+    def _inner(self) -> DeepClusterer:
+        """The method whose objective forms the clusters; eq. 5 has no weights."""
+        settings = {"n_init": self.n_init}
+        if self.objective in ("dcn", "dkm"):
+            settings["weight"] = 1.0
+        return OBJECTIVES[self.objective](self.n_clusters, **settings)
+
+    def _weight(self, z: torch.Tensor) -> float:
+        """DEKM takes the mean over axes; here every term is a sum."""
+        return z.shape[1] if self.objective == "dekm" else 1.0
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        """The objective's own scores in the space; the nearest centre has the highest."""
+        W = space_map(head)
+        return self._inner.assign(latents @ W, InSpace(head, centers=head.centers @ W))
+
+    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
+        return self._inner.probabilities(scores)
+
+
+class InSpace:
+    """A head or a view with some tensors replaced: as the objective sees it in the space."""
+
+    def __init__(self, whole: Any, **replaced: torch.Tensor):
+        self._whole = whole
+        vars(self).update(replaced)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+
+@torch.no_grad()
+def nearest(z, head):  # (n, d) -> (n,)
+    """Label of each row: nearest centre in the cluster space."""
+    W = space_map(head)
+    return squared_distances(z @ W, head.centers @ W).argmin(1)
