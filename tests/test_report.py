@@ -74,7 +74,7 @@ def test_empty_collapsed_and_equal_groups_are_named():
     f = cluster_facts(z, labels, k=4)
     text = " ".join(w["text"] for w in words.warnings(f))
     assert "Groups 2 and 3 got no row at all." in text
-    assert "collapsed" in text and "very small: 4 rows" in text
+    assert "collapsed" in text and "small: 4 rows" in text
     same = cluster_facts(np.zeros((40, 2), np.float32), np.arange(40) % 2)
     assert any("same centre" in w["text"] for w in words.warnings(same))
 
@@ -294,3 +294,12 @@ def test_matching_renames_groups():
     np.testing.assert_array_equal(
         comparison.match(np.array([2, 2, 0, 0, 1, 1]), reference), reference
     )
+
+
+def test_raw_kmeans_points_at_a_merger():
+    z, truth = blobs([[0, 0], [9, 0], [0, 9]], n=100)
+    merged = np.minimum(truth, 1)
+    f = cluster_facts(z, merged)
+    assert facts.raw_parts(f, truth) == {1: (0.5, 0.5)}
+    assert "Look first at group 1" in words.first_look(facts.raw_parts(f, truth))
+    assert words.first_look({}) == ""

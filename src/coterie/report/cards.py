@@ -36,7 +36,11 @@ def clip(text, most=LINE):
 
 
 def top_terms(texts, labels, k, most=10, seed=0):
-    """Per group, the words that are frequent in it and rare elsewhere (class-based tf-idf)."""
+    """Per group, the words that are frequent in it and rare elsewhere .
+
+    The weight of a word is its part in the Kullback-Leibler divergence of the group's words from
+    all words, so a word that everybody uses counts little however frequent it is.
+    """
     rows = sample_rows(len(texts), TEXT_ROWS, seed)
     try:
         words = CountVectorizer(
@@ -54,8 +58,9 @@ def top_terms(texts, labels, k, most=10, seed=0):
     )
     per_group = np.asarray((group @ counts).todense(), dtype=np.float64)
     frequency = per_group / np.maximum(per_group.sum(1, keepdims=True), 1)
-    average = per_group.sum(1).mean()
-    weight = frequency * np.log1p(average / np.maximum(per_group.sum(0), 1))
+    overall = per_group.sum(0) / max(1.0, per_group.sum())
+    with np.errstate(divide="ignore", invalid="ignore"):  # a word that a group never uses
+        weight = np.nan_to_num(frequency * np.log(frequency / overall), nan=0.0)
     names = words.get_feature_names_out()
     out = []
     for j in range(k):

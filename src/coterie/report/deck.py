@@ -13,7 +13,7 @@ TRUST = {"empty": 0, "doubtful": 1, "check": 2, "clear": 3}
 MANY = 40  # above this many groups each card shows fewer and smaller pictures
 
 
-def deck(facts, model, dataset, canvas, seed=0):
+def deck(facts, model, dataset, canvas, seed=0, parts=None):
     """One dict per group with everything that its card shows."""
     describe = {
         "image": _images,
@@ -37,6 +37,7 @@ def deck(facts, model, dataset, canvas, seed=0):
             "reasons": facts.reasons[j],
             "nearest": [i for i, _, _ in facts.nearest[j]],
             "histogram": _confidence(facts, j),
+            "parts": [percent(p) for p in (parts or {}).get(j, ())],
             "center": None,
             "samples": None,
             "face": None,

@@ -168,14 +168,28 @@ def gap(za, zb, a, b):  # (na, d), (nb, d), (d,), (d,) -> float
     return float(middle / max(1, min(at_a, at_b)))
 
 
+def raw_parts(facts, raw_labels):
+    """Groups that plain k-means on the raw data cuts apart: {group: (largest part, second)}.
+
+    Not a reason to distrust (better methods differ from k-means), but the place to look first:
+    an embedding is shaped by its method and shows even a wrong merger as one tidy island.
+    """
+    out = {}
+    for j in np.flatnonzero(facts.sizes):
+        parts = np.sort(np.bincount(raw_labels[facts.labels == j]))[::-1] / facts.sizes[j]
+        if parts[0] < 0.6 and len(parts) > 1:
+            out[int(j)] = (float(parts[0]), float(parts[1]))
+    return out
+
+
 def _reasons(facts, j):
     """Plain words on why group `j` deserves a second look."""
     size = int(facts.sizes[j])
     if size == 0:
         return ["nothing was put here"]
     reasons = []
-    if size < max(3, 0.1 * facts.n / facts.k):
-        reasons.append(f"very small: {count(size, facts.noun)}")
+    if size < max(3, 0.25 * facts.n / facts.k):
+        reasons.append(f"small: {count(size, facts.noun)}, less than a quarter of an equal share")
     elif facts.k > 2 and size > 0.5 * facts.n:
         reasons.append(f"holds {percent(size / facts.n)} of everything; may hide several groups")
     mine = facts.labels == j

@@ -13,7 +13,7 @@ from coterie.state import write_bytes
 
 from . import baselines, extras, maps, sections, svg, words
 from .deck import deck
-from .facts import gather
+from .facts import gather, raw_parts
 from .pack import b64, bytes_of, pack_ids, policy
 from .pictures import Canvas, sprites
 
@@ -57,6 +57,8 @@ def _page(run_dir, model, dataset, labels, seed, step):
     step(10)
     beside = baselines.compare(facts, dataset.X, seed)
     step(25)
+    raw = next((b["labels"] for b in beside if b["key"] == "raw"), None)
+    parts = raw_parts(facts, raw) if raw is not None else {}
     canvas = Canvas(dataset.X) if facts.kind == "image" else None
     placed = {"pca": maps.pca_map(facts.z, seed)}
     tsne = maps.tsne_map(facts.z, seed, lambda done: step(25 + int(50 * done)))
@@ -64,7 +66,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         placed["tsne"] = tsne
     step(75)
     title = getattr(model, "title", "") or type(model).__name__
-    cards = deck(facts, model, dataset, canvas, seed)
+    cards = deck(facts, model, dataset, canvas, seed, parts)
     step(85)
     paths = extras.paths(model, canvas, facts)
     spaces = extras.spaces(model, dataset.X, canvas, facts)
@@ -103,6 +105,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         headline=words.headline(facts),
         sentences=words.sentences(facts, title, beside),
         warnings=words.warnings(facts, getattr(model, "history_", ())),
+        first_look=words.first_look(parts),
         tiles=sections.tiles(facts, model),
         size_bar=svg.size_bar(facts.sizes),
         noun=facts.noun,

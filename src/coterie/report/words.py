@@ -95,13 +95,27 @@ def warnings(facts, history=()):
     doubtful = [j for j in range(facts.k) if facts.verdict(j) == "doubtful"]
     check = [j for j in range(facts.k) if facts.verdict(j) == "check"]
     for j in (doubtful + check)[:8]:
-        out.append(_warn("look", f"group {j}: {'; '.join(facts.reasons[j])}.", [j]))
+        # its size was said above
+        reasons = [r for r in facts.reasons[j] if not r.startswith("holds")]
+        if reasons:
+            out.append(_warn("look", f"group {j}: {'; '.join(reasons)}.", [j]))
     if len(doubtful + check) > 8:
         rest = (doubtful + check)[8:]
         out.append(_warn("look", f"{groups(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
     return out
+
+
+def first_look(parts):
+    """Where to look even if nothing seems wrong; empty without such groups."""
+    if not parts:
+        return ""
+    worst = sorted(parts, key=lambda j: parts[j][0])[:4]
+    return (
+        f"Look first at {groups(sorted(worst))}: plain k-means on the raw data cuts "
+        f"{'it' if len(worst) == 1 else 'them'} apart, so more than one kind may be inside."
+    )
 
 
 def _warn(level, text, numbers):
