@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import deep_keys, quick
 
+from conftest import deep_keys, quick
 from coterie.state import unpack
 
 FIT_MANY = str(Path(__file__).with_name("fit_many.py"))
@@ -43,7 +43,9 @@ def two_process_runs(tmp_path_factory, digit_images):
 @pytest.mark.parametrize("key", deep_keys())
 def test_two_processes_equal_one(key, two_process_runs, digit_images):
     X = digit_images[0][:101]
-    one = quick(key, batch_size=20, augment="none") if "augment" in quick(key).get_params() else None
+    one = (
+        quick(key, batch_size=20, augment="none") if "augment" in quick(key).get_params() else None
+    )
     one = (one or quick(key, batch_size=20)).fit(X)
     two = unpack(two_process_runs / key / "model.safetensors")[0]
     made = np.load(two_process_runs / key / "made.npz")

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import deep_keys, quick
 
+from conftest import deep_keys, quick
 from coterie.batch import Batch
 from coterie.state import StateError, unpack
 
@@ -50,7 +50,9 @@ def test_every_method_resumes_from_every_checkpoint(key, digit_images, tmp_path,
 
     steps, true_save = [0], Engine._save
     monkeypatch.setattr(
-        Engine, "_save", lambda self, extra: steps.__setitem__(0, steps[0] + 1) or true_save(self, extra)
+        Engine,
+        "_save",
+        lambda self, extra: steps.__setitem__(0, steps[0] + 1) or true_save(self, extra),
     )
     quick(key, checkpoint_dir=tmp_path / "count", **params).fit(X)
     total = steps[0]
@@ -75,7 +77,10 @@ def test_every_method_resumes_from_every_checkpoint(key, digit_images, tmp_path,
             again.network_.state_dict().items(), whole.network_.state_dict().values()
         ):
             assert torch.equal(a, b), (stop, name)
-        mine, theirs = again.head_.tensors(("param", "state")), whole.head_.tensors(("param", "state"))
+        mine, theirs = (
+            again.head_.tensors(("param", "state")),
+            whole.head_.tensors(("param", "state")),
+        )
         assert mine.keys() == theirs.keys()
         assert all(torch.equal(mine[k], theirs[k]) for k in mine), stop
         assert [r.keys() for r in again.history_] == [r.keys() for r in whole.history_]
@@ -112,7 +117,7 @@ def test_kill_9_in_every_phase_and_at_random_moments(key, digit_images, tmp_path
 
 def test_a_checkpoint_of_another_run_is_refused(blobs, tmp_path):
     quick("dec", checkpoint_dir=tmp_path).fit(blobs[0])
-    with pytest.raises(StateError, match="lr was 0.001, now 0.01"):
+    with pytest.raises(StateError, match=r"lr was 0\.001, now 0\.01"):
         quick("dec", checkpoint_dir=tmp_path, lr=0.01).fit(blobs[0])
     with pytest.raises(StateError, match="data was"):
         quick("dec", checkpoint_dir=tmp_path).fit(blobs[0] + 1)

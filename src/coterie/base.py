@@ -139,7 +139,11 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
             "seconds": self.seconds_,
             "notes": self.notes_,
         }
-        save_model(folder, tensors, {"method": self.key, "params": self._params_for_file(), "fitted": fitted})
+        save_model(
+            folder,
+            tensors,
+            {"method": self.key, "params": self._params_for_file(), "fitted": fitted},
+        )
 
     @classmethod
     def from_tensors(cls, tensors: dict, about: dict, **overrides: Any) -> "Clusterer":
@@ -148,7 +152,10 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
         params = {k: _tuples(v) for k, v in about["params"].items() if k in names}
         self = cls(**(params | overrides))
         fitted = about["fitted"]
-        self.input_shape_, self.row_shape_ = tuple(fitted["input_shape"]), tuple(fitted["row_shape"])
+        self.input_shape_, self.row_shape_ = (
+            tuple(fitted["input_shape"]),
+            tuple(fitted["row_shape"]),
+        )
         self.n_features_in_, self.seed_ = fitted["n_features_in"], fitted["seed"]
         if fitted["feature_names"]:
             self.feature_names_in_ = np.asarray(fitted["feature_names"], dtype=object)
@@ -158,7 +165,9 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
             fitted["scaling"], tensors["input.shift"].numpy(), tensors["input.factor"].numpy()
         )
         self.labels_ = tensors["labels"].numpy().astype(np.int64)
-        self.head_ = Head.from_tensors({k[5:]: v for k, v in tensors.items() if k.startswith("head.")})
+        self.head_ = Head.from_tensors(
+            {k[5:]: v for k, v in tensors.items() if k.startswith("head.")}
+        )
         self.network_ = self.build_network(self.row_shape_, torch.Generator())
         self.network_.load_state_dict(
             {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
@@ -173,11 +182,15 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
         try:
             text = resources.files("coterie.presets").joinpath(f"{cls.key}.toml").read_text()
         except FileNotFoundError:
-            raise ValueError(f"{cls.__name__} has no published settings; use its defaults") from None
+            raise ValueError(
+                f"{cls.__name__} has no published settings; use its defaults"
+            ) from None
         preset = tomllib.loads(text)
         if dataset not in preset["datasets"]:
             known = ", ".join(sorted(preset["datasets"]))
-            raise ValueError(f"no published settings of {cls.__name__} for {dataset!r}; there are: {known}")
+            raise ValueError(
+                f"no published settings of {cls.__name__} for {dataset!r}; there are: {known}"
+            )
         common, own = dict(preset.get("common", {})), dict(preset["datasets"][dataset])
         variant = overrides.pop("variant", None)
         if variant:
@@ -200,17 +213,25 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
             source = X
         else:
             source = validate_data(
-                self, X, reset=reset, accept_sparse="csr", allow_nd=True, ensure_min_samples=2 if reset else 1,
-                dtype=None if _numeric(X) else "numeric", ensure_all_finite=False,
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                allow_nd=True,
+                ensure_min_samples=2 if reset else 1,
+                dtype=None if _numeric(X) else "numeric",
+                ensure_all_finite=False,
             )
         if not sp.issparse(source) and source.dtype.kind not in "fiub":
             source = source.astype(np.float32)
         if not sp.issparse(source) and source.ndim > 4:
-            raise ValueError(f"Found array with dim {source.ndim}; images are (n, h, w) or (n, h, w, c)")
+            raise ValueError(
+                f"Found array with dim {source.ndim}; images are (n, h, w) or (n, h, w, c)"
+            )
         if not reset and tuple(source.shape[1:]) != self.input_shape_:
             raise ValueError(
-                f"X has rows of shape {tuple(source.shape[1:])}, but {type(self).__name__} was fitted "
-                f"with {self.input_shape_}; give rows of that shape"
+                f"X has rows of shape {tuple(source.shape[1:])}, but {type(self).__name__} was "
+                f"fitted with {self.input_shape_}; give rows of that shape"
             )
         return source
 

@@ -112,9 +112,20 @@ class Step:
         """Noise for this step; a pure function of (seed, phase, step, keys)."""
         return self._engine.stream(*keys)
 
-    def optimize(self, name: str, terms: Terms, weight: float = 1.0) -> None:
-        """One step of the optimiser `name` on the sum of the terms."""
-        self._engine.descend(name, terms, weight)
+    def part(self, t: torch.Tensor) -> tuple[torch.Tensor, float]:
+        """This process's part of something drawn for a whole batch, and its weight in a mean."""
+        world = self._engine.world
+        if len(t) < world.size:
+            return t, 1 / world.size
+        part = world.share(t)
+        return part, len(part) / len(t)
+
+    def optimize(self, name: str, terms: Terms, weight: float = 1.0, turns: int = 1) -> None:
+        """One step of the optimiser `name` on the sum of the terms; `weight` is a batch's.
+
+        With several turns in a step the history shows the mean over them.
+        """
+        self._engine.descend(name, terms, weight, turns)
 
     def log(self, **values: float) -> None:
         """Numbers for the history that are not part of a loss."""

@@ -202,7 +202,9 @@ class DeepClusterer(Clusterer):
         checkpoint = Checkpoint(self.checkpoint_dir, key)
         if self.random_state is None and checkpoint.path.exists():
             # the interrupted fit drew its own seed: go on with that one
-            self.seed_ = key["seed"] = unpack(checkpoint.path)[1].get("key", {}).get("seed", self.seed_)
+            self.seed_ = key["seed"] = (
+                unpack(checkpoint.path)[1].get("key", {}).get("seed", self.seed_)
+            )
         return checkpoint
 
     def _warn_if_collapsed(self, rows: Rows) -> None:

@@ -129,7 +129,7 @@ class Engine:
         for p, total in zip(self._trained() if self._average else [], self._average):
             total += p.data
 
-    def descend(self, name: str, terms: Terms, weight: float = 1.0) -> None:
+    def descend(self, name: str, terms: Terms, weight: float = 1.0, turns: int = 1) -> None:
         """One optimiser step on the sum of the terms; `weight` is this process's share of rows."""
         values = {k: t.item() for k, t in terms.items()}
         for k, v in values.items():
@@ -152,7 +152,7 @@ class Engine:
         for group in optimizer.param_groups:
             group["lr"] = optim.rate(self.step / self._limit)
         optimizer.step()
-        self.count({k: v * weight for k, v in values.items()})
+        self.count({k: v * weight / turns for k, v in values.items()})
 
     def count(self, values: dict[str, float]) -> None:
         for k, v in values.items():

@@ -23,7 +23,11 @@ class Head(nn.Module):
         rows: Tensors | None = None,
     ):
         super().__init__()
-        self.kinds = {"param": list(params or {}), "state": list(state or {}), "rows": list(rows or {})}
+        self.kinds = {
+            "param": list(params or {}),
+            "state": list(state or {}),
+            "rows": list(rows or {}),
+        }
         for name, tensor in (params or {}).items():
             self.register_parameter(name, nn.Parameter(_own(tensor)))
         for name, tensor in {**(state or {}), **(rows or {})}.items():

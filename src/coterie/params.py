@@ -1,4 +1,4 @@
-"""One declaration per parameter: constructor argument, CLI flag, config key, range check, docs line."""
+"""One declaration per parameter gives constructor, flag, config key, range check and docs."""
 
 import dataclasses
 from typing import Any

@@ -44,7 +44,9 @@ class Call:
     name: str = "init"
 
 
-def init_head(make: Callable[[torch.Tensor, np.random.Generator], Head], name: str = "init") -> Call:
+def init_head(
+    make: Callable[[torch.Tensor, np.random.Generator], Head], name: str = "init"
+) -> Call:
     """Make the head from the embedding of all rows; every process takes the leader's."""
 
     def function(engine: "Engine") -> None:

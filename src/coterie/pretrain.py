@@ -1,4 +1,4 @@
-"""Pre-training of an autoencoder: end to end, denoising, or greedy layer by layer; and its cache."""
+"""Pre-training of an autoencoder: end to end, denoising, or layer by layer; and its cache."""
 
 import hashlib
 import json
@@ -41,7 +41,9 @@ def pretraining(method: "DeepClusterer", network: torch.nn.Module) -> list[Phase
     plan: list[Phase | Call] = []
     if method.pretrain == "layerwise":
         if not hasattr(network, "level_parameters"):
-            raise ValueError("pretrain='layerwise' needs net='mlp'; use pretrain='plain' or 'denoise'")
+            raise ValueError(
+                "pretrain='layerwise' needs net='mlp'; use pretrain='plain' or 'denoise'"
+            )
         each = method.pretrain_epochs / (2 * network.levels)  # half of the epochs, then the whole
         for i in range(network.levels):
             plan.append(_level(i, each, noise, optim, common))
@@ -54,7 +56,7 @@ def pretraining(method: "DeepClusterer", network: torch.nn.Module) -> list[Phase
 
 
 def _level(i: int, epochs: float, noise, optim: Optim, common: dict) -> Phase:
-    """One level of a stacked denoising autoencoder: its input is dropped out, except the raw one."""
+    """One level of a stacked denoising autoencoder; noise on its input, except on the raw one."""
 
     def loss(batch: Batch, head: Head | None) -> Terms:
         network = batch.network
@@ -77,17 +79,31 @@ class Cache:
     training are kept with it, so that costs stay comparable.
     """
 
-    FIELDS = (
-        "net embedding_dim hidden channels activation initializer batch_size pretrain "
-        "pretrain_epochs pretrain_lr pretrain_schedule pretrain_optimizer"
-    ).split()
+    FIELDS = [
+        "net",
+        "embedding_dim",
+        "hidden",
+        "channels",
+        "activation",
+        "initializer",
+        "batch_size",
+        "pretrain",
+        "pretrain_epochs",
+        "pretrain_lr",
+        "pretrain_schedule",
+        "pretrain_optimizer",
+    ]
 
     def __init__(self, method: "DeepClusterer", fingerprint: str, seed: int):
         about = {name: getattr(method, name) for name in self.FIELDS}
         about |= {"data": fingerprint, "seed": seed, "threads": torch.get_num_threads()}
         about["torch"] = torch.__version__
-        digest = hashlib.blake2b(json.dumps(about, sort_keys=True, default=str).encode(), digest_size=16)
-        self.path = Path(os.fspath(method.cache_dir)) / f"pretrained-{digest.hexdigest()}.safetensors"
+        digest = hashlib.blake2b(
+            json.dumps(about, sort_keys=True, default=str).encode(), digest_size=16
+        )
+        self.path = (
+            Path(os.fspath(method.cache_dir)) / f"pretrained-{digest.hexdigest()}.safetensors"
+        )
 
     def plan(self, phases: list[Phase | Call]) -> list[Phase | Call]:
         """The phases followed by a store, or a single load when the entry is there."""

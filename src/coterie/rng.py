@@ -1,4 +1,4 @@
-"""Random numbers as pure functions of (seed, keys): nothing global, nothing to restore on resume."""
+"""Random numbers as pure functions of (seed, keys): nothing global, nothing to restore."""
 
 import hashlib
 
@@ -21,7 +21,7 @@ def numpy_rng(seed: int, *keys: str | int) -> np.random.Generator:
 
 
 def resolve_seed(random_state: int | np.random.RandomState | None) -> int:
-    """The seed of a fit: as given, drawn from a RandomState, or fresh entropy (never global state)."""
+    """The seed of a fit: as given, drawn from a RandomState, or fresh entropy."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, (int, np.integer)):

@@ -54,7 +54,9 @@ def pack(tensors: dict[str, torch.Tensor], about: dict) -> bytes:
     """Tensors and a JSON description in one safetensors file."""
     tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
     # tensors that share memory are refused by the format: store each on its own
-    tensors = {k: v.clone() if v.untyped_storage().nbytes() != v.nbytes else v for k, v in tensors.items()}
+    tensors = {
+        k: v.clone() if v.untyped_storage().nbytes() != v.nbytes else v for k, v in tensors.items()
+    }
     return pack_tensors(tensors, metadata={"coterie": json.dumps(about)})
 
 
@@ -81,7 +83,14 @@ def save_model(folder: str | os.PathLike, tensors: dict[str, torch.Tensor], abou
     # the old description goes first: between the two writes the folder does not load
     (folder / "model.json").unlink(missing_ok=True)
     write_bytes(folder / "model.safetensors", content)
-    write_json(folder / "model.json", {"format": FORMAT, "digest": digest, **about})
+    about = {"format": FORMAT, "digest": digest, **about}
+    write_json(folder / "model.json", {**about, "seal": _seal(about)})
+
+
+def _seal(about: dict) -> str:
+    """Digest of a description, so that a changed number in it does not go unseen."""
+    text = json.dumps(about, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def load_model(folder: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict]:
@@ -94,8 +103,11 @@ def load_model(folder: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict
         raise StateError(f"{folder / 'model.json'} is not a coterie model")
     if about.get("format") != FORMAT:
         raise StateError(
-            f"{folder} has format {about.get('format')}, this version reads {FORMAT}; update coterie"
+            f"{folder} has format {about.get('format')}, but {FORMAT} is read here; update coterie"
         )
+    seal = about.pop("seal", None)
+    if seal != _seal(about):
+        raise StateError(f"{folder / 'model.json'} is damaged: its digest does not match")
     content = (folder / "model.safetensors").read_bytes()
     if hashlib.blake2b(content, digest_size=16).hexdigest() != about["digest"]:
         raise StateError(f"{folder / 'model.safetensors'} is damaged: its digest does not match")

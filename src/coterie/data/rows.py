@@ -182,7 +182,7 @@ class _Columns:
             return True
         spread = np.sqrt(self.variance)
         spread = spread[spread > 0]
-        return spread.size == 0 or spread.max() <= 10 * np.quantile(spread, 0.1)
+        return spread.size == 0 or spread.max() <= 10 * np.quantile(spread, 0.1, method="lower")
 
 
 def _column_statistics(source: np.ndarray) -> _Columns:

@@ -20,7 +20,9 @@ FULL_DIM = 64  # up to here a full covariance per cluster is worth its parameter
 GMM_ROWS = 200_000  # rows that EM sees, at most
 
 
-def mixture_head(z: np.ndarray, k: int, seed: int, *, start: str, covariance: str, n_init: int) -> Head:
+def mixture_head(
+    z: np.ndarray, k: int, seed: int, *, start: str, covariance: str, n_init: int
+) -> Head:
     """EM on z (n, d); a covariance that is not positive definite gets a larger ridge."""
     spread = float(z.var(0).mean()) or 1.0
     for ridge in (1e-6, 1e-4, 1e-2, 1.0):

@@ -89,7 +89,9 @@ def spectral_embedding(graph: Any, k: int, rng: np.random.Generator) -> np.ndarr
     else:
         # eigenvalues near 1 crowd together when the graph has weak links: a wider Krylov space
         start = rng.standard_normal(n)
-        vectors = eigsh(normalised, k, which="LA", v0=start, ncv=min(n, max(4 * k, 40)), tol=1e-6)[1]
+        vectors = eigsh(normalised, k, which="LA", v0=start, ncv=min(n, max(4 * k, 40)), tol=1e-6)[
+            1
+        ]
     return np.ascontiguousarray((vectors / root[:, None]), dtype=np.float32)
 
 

@@ -1,5 +1,6 @@
 """The fully connected autoencoder of the papers: d-500-500-2000-p and its mirror image."""
 
+import itertools
 import math
 
 import torch
@@ -32,7 +33,7 @@ class MLP(nn.Module):
         self.shape, self.embedding_dim = shape, embedding_dim
         self._act = ACTIVATIONS[activation]
         sizes = [math.prod(shape), *hidden, embedding_dim]
-        down = list(zip(sizes[:-1], sizes[1:]))
+        down = list(itertools.pairwise(sizes))
         # skip_init: the layers' own start would draw from the global random stream
         self.encoder = nn.ModuleList(skip_init(nn.Linear, i, o) for i, o in down)
         self.decoder = nn.ModuleList(skip_init(nn.Linear, o, i) for i, o in reversed(down))

@@ -1,0 +1,147 @@
+"""What comes in: bad input gets a clear error with both numbers, odd but good input works."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from conftest import quick
+from coterie import DEC, KMeans
+from coterie.data.rows import Rows, fit_scaling
+
+BAD = {
+    "fewer rows than clusters": (np.ones((5, 3)), 8, r"n_samples=5 .* n_clusters=8; lower"),
+    "no cluster": (np.ones((5, 3)), 0, "n_clusters=0.*at least 1"),
+    "one row": (np.ones((1, 3)), 1, "1 sample"),
+    "nan": (np.array([[1, np.nan], [2, 3], [4, 5]]), 2, "NaN"),
+    "infinity": (np.array([[1, np.inf], [2, 3], [4, 5]]), 2, "infinity"),
+    "strings": (np.array([["a", "b"], ["c", "d"]]), 2, "could not convert|[Nn]umeric"),
+    "one dimension": (np.arange(5.0), 2, "Reshape your data|2D"),
+    "five dimensions": (np.ones((4, 2, 2, 2, 2)), 2, "dim 5"),
+}
+
+
+@pytest.mark.parametrize("key", ["kmeans", "dec"])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(key, case):
+    X, k, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        quick(key, k).fit(X)
+
+
+def test_ragged_images_are_refused():
+    images = [np.ones((8, 8)), np.ones((8, 9))]
+    with pytest.raises(ValueError, match=r"inhomogeneous|same shape|sequence"):
+        quick("kmeans", 2).fit(images)
+
+
+def test_other_shapes_at_predict_name_both(digit_images):
+    model = quick("kmeans").fit(digit_images[0][:50])
+    with pytest.raises(ValueError, match=r"\(8, 7\).*\(8, 8\)"):
+        model.predict(np.ones((3, 8, 7)))
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(np.full((3, 8, 8), np.nan))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"lr": 0}, r"DEC\(lr=0\): must be more than 0"),
+        ({"init": "magic"}, r"init='magic'\): choose one of 'pretrained', 'random'"),
+        ({"net": "transformer"}, "choose 'auto', 'mlp', 'conv'"),
+        ({"batch_size": "many"}, None),
+        ({"augment": "affine"}, "turns images"),
+        ({"net": "conv"}, "needs images"),
+    ],
+)
+def test_bad_parameters(params, message, blobs):
+    with pytest.raises((ValueError, TypeError), match=message):
+        quick("dec", **params).fit(blobs[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    shape=st.sampled_from([(12, 3), (9, 1), (10, 4, 4), (8, 4, 5, 3)]),
+    dtype=st.sampled_from(["float16", "float32", "float64", "uint8", "int64", "int16", "bool"]),
+    order=st.sampled_from(["C", "F", "strided", "reversed"]),
+    readonly=st.booleans(),
+    data=st.data(),
+)
+def test_any_array_of_numbers_works(shape, dtype, order, readonly, data):
+    values = st.floats(-100, 100, width=16) if dtype.startswith("float") else None
+    X = data.draw(hnp.arrays(dtype, shape, elements=values))
+    if order == "F":
+        X = np.asfortranarray(X)
+    elif order == "strided":
+        X = np.repeat(X, 2, axis=0)[::2]
+    elif order == "reversed":
+        X = X[::-1]
+    X = X.copy() if readonly and order == "C" else X
+    before = X.copy()
+    if readonly:
+        X.setflags(write=False)
+    model = KMeans(2, random_state=0, n_init=1).fit(X)
+    assert np.array_equal(X, before)
+    assert np.array_equal(model.predict(X), model.labels_)
+    assert np.array_equal(model.predict(np.ascontiguousarray(X)), model.labels_)
+
+
+def test_row_order_does_not_matter_to_predict(blobs):
+    model = quick("dec").fit(blobs[0])
+    order = np.random.default_rng(0).permutation(len(blobs[0]))
+    assert np.array_equal(model.predict(blobs[0][order]), model.labels_[order])
+
+
+def test_frames_keep_their_columns(blobs):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(blobs[0], columns=list("abcdef"))
+    model = quick("kmeans").fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[list("abcdeg".replace("g", "f"))[::-1]])
+    tensor = torch.from_numpy(blobs[0])
+    assert np.array_equal(quick("kmeans").fit(tensor).labels_, model.labels_)
+
+
+def test_memory_maps_are_streamed_and_give_the_same_answer(blobs, tmp_path):
+    np.save(tmp_path / "x.npy", blobs[0])
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert Rows(mapped, fit_scaling(mapped, "auto")).streamed
+    for key in ("kmeans", "dec"):
+        a, b = quick(key).fit(mapped), quick(key).fit(blobs[0])
+        assert np.array_equal(a.labels_, b.labels_)
+        assert np.array_equal(a.predict(mapped), a.labels_)
+
+
+def test_scaling_choices():
+    rng = np.random.default_rng(0)
+    same_unit = rng.normal(50, [10, 20, 30], (200, 3))
+    mixed = rng.normal(0, [1, 5000, 0.01], (200, 3))
+    assert fit_scaling(same_unit, "auto").choice == "global"
+    assert fit_scaling(mixed, "auto").choice == "standard"
+    scaled = fit_scaling(mixed, "auto").apply(mixed)
+    np.testing.assert_allclose(scaled.std(0), 1, rtol=1e-3)
+    images = rng.integers(0, 256, (10, 8, 8), dtype=np.uint8)
+    scaled = fit_scaling(images, "auto").apply(images)
+    assert scaled.min() >= 0 and 0.9 < scaled.max() <= 1
+    np.testing.assert_allclose(
+        fit_scaling(mixed, "auto").undo(fit_scaling(mixed, "auto").apply(mixed)),
+        mixed,
+        rtol=1e-3,
+        atol=1e-3,
+    )
+
+
+def test_a_table_in_mixed_units_is_not_ruled_by_its_largest_column():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 300)
+    X = np.c_[y + rng.normal(0, 0.1, 300), rng.normal(0, 5000, 300)]
+    labels = KMeans(2, random_state=0).fit_predict(X)
+    assert max(np.mean(labels == y), np.mean(labels != y)) > 0.95
+
+
+def test_parameters_appear_once_everywhere():
+    assert DEC(5).get_params()["n_clusters"] == 5
+    assert DEC(5, lr=0.1).set_params(lr=0.2).lr == 0.2
+    assert "lr=0.1" in repr(DEC(5, lr=0.1))
