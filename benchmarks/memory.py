@@ -1,0 +1,111 @@
+"""Peak memory of fit and predict on a memory-mapped file, and cost per row against rows.
+
+python benchmarks/memory.py --gigabytes 5        # one file, peak memory of fit and of predict
+python benchmarks/memory.py --rows 10000 1000000 # seconds per row at two sizes, in turns
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+CHUNK = 1 << 16
+
+
+def write_file(path: Path, n: int, d: int) -> None:
+    """Eight blobs in d dimensions, written block by block."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(0, 3, (8, d)).astype(np.float32)
+    out = np.lib.format.open_memmap(path, "w+", np.float32, (n, d))
+    for start in range(0, n, CHUNK):
+        stop = min(start + CHUNK, n)
+        noise = rng.standard_normal((stop - start, d), dtype=np.float32)
+        out[start:stop] = centers[rng.integers(0, 8, stop - start)] + noise
+    out.flush()
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(path: str, method: str, pretrain_epochs: float, epochs: float) -> None:
+    """In a process of its own, so that the peak is that of the fit."""
+    from coterie import registry
+
+    X = np.load(path, mmap_mode="r")
+    cls = registry.get(method)
+    params = {"random_state": 0}
+    if method != "kmeans":
+        params |= {"pretrain_epochs": pretrain_epochs, "epochs": epochs, "tol": 0.0}
+    begin = time.perf_counter()
+    model = cls(8, **params).fit(X)
+    seconds = time.perf_counter() - begin
+    print(f"{method:8} fit: {len(X):,} rows, {seconds:.1f} s, peak {peak_mb():.0f} MB", flush=True)
+    begin = time.perf_counter()
+    model.predict(X)
+    rate = len(X) / (time.perf_counter() - begin)
+    print(f"{method:8} predict: {rate:,.0f} rows/s, peak {peak_mb():.0f} MB", flush=True)
+
+
+def cost_per_row(sizes: list[int], d: int, repeats: int = 3) -> None:
+    """Two epochs of pre-training and two of clustering per size, the sizes in turns."""
+    from coterie import DEC
+
+    seconds: dict[int, list[float]] = {n: [] for n in sizes}
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            write_file(Path(folder) / f"{n}.npy", n, d)
+        for turn in range(repeats):
+            for n in sizes:
+                X = np.load(Path(folder) / f"{n}.npy", mmap_mode="r")
+                share = min(1.0, 2e5 / n)  # the same number of steps where there are rows for it
+                model = DEC(
+                    8, random_state=turn, pretrain_epochs=2 * share, epochs=2 * share, tol=0
+                )
+                begin = time.perf_counter()
+                model.fit(X)
+                work = n * (2 * share + 2 * share)
+                seconds[n].append((time.perf_counter() - begin) / work)
+    for n in sizes:
+        print(f"{n:>10,} rows: {1e6 * min(seconds[n]):.2f} microseconds per row and epoch")
+    print(f"ratio of the last to the first: {min(seconds[sizes[-1]]) / min(seconds[sizes[0]]):.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--gigabytes", type=float)
+    parser.add_argument("--rows", type=int, nargs="+")
+    parser.add_argument("--columns", type=int, default=784)
+    parser.add_argument("--methods", default="kmeans,dec")
+    parser.add_argument("--pretrain-epochs", type=float, default=0.2)
+    parser.add_argument("--epochs", type=float, default=0.2)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        measure(args.child, args.methods, args.pretrain_epochs, args.epochs)
+        return
+    if args.rows:
+        cost_per_row(args.rows, args.columns if args.columns != 784 else 32)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.npy"
+        n = int((args.gigabytes or 5) * 1e9 / 4 / args.columns)
+        write_file(path, n, args.columns)
+        for method in args.methods.split(","):
+            command = [sys.executable, __file__, "--child", str(path), "--methods", method]
+            command += [
+                "--pretrain-epochs",
+                str(args.pretrain_epochs),
+                "--epochs",
+                str(args.epochs),
+            ]
+            subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
