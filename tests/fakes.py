@@ -84,6 +84,7 @@ class FakeSpaces(FakeDecoder):
     """And with ACe/DeC's two spaces."""
 
     beta_ = np.array([0.9, 0.8, 0.3, 0.1])
+    cluster_dims_ = 2
 
     def reconstruct(self, X, space="full"):
         return self._decode(self.transform(X) * (1.0 if space == "full" else 0.5))

@@ -74,7 +74,7 @@ def embedding_map(z, labels, *, ax: Any = None, names: bool = True, size: float 
     for j in np.unique(labels) if names else ():
         at = np.median(z[labels == j], axis=0)
         box = {"boxstyle": "circle,pad=0.25", "fc": "white", "ec": color(j), "lw": 1.5}
-        ax.text(*at, str(j), ha="center", va="center", fontsize=9, bbox=box)
+        ax.text(at[0], at[1], str(j), ha="center", va="center", fontsize=9, bbox=box)
     ax.set(xticks=[], yticks=[], aspect="equal")
     for spine in ax.spines.values():
         spine.set_edgecolor("0.85")
@@ -192,8 +192,8 @@ def heat_map(table, *, rows=None, columns=None, ax: Any = None, decimals: int | 
     for (i, j), value in np.ndenumerate(table):
         shade = "white" if value > 0.6 * high else "0.15"
         ax.text(j, i, f"{value:.{decimals}f}", ha="center", va="center", color=shade, fontsize=9)
-    ax.set_xticks(range(table.shape[1]), columns if columns is not None else range(table.shape[1]))
-    ax.set_yticks(range(table.shape[0]), rows if rows is not None else range(table.shape[0]))
+    for axis, names, many in ((ax.yaxis, rows, len(table)), (ax.xaxis, columns, table.shape[1])):
+        axis.set_ticks(range(many), [str(n) for n in (range(many) if names is None else names)])
     ax.tick_params(length=0)
     return ax
 

@@ -1,5 +1,7 @@
 """One card per group: who is in it, and what sets it apart."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
@@ -49,7 +51,7 @@ def top_terms(texts, labels, k, most=10, seed=0):
             min_df=2 if len(rows) > 50 else 1,
             token_pattern=r"(?u)\b[^\W\d_][\w'-]+\b",
         )
-        counts = words.fit_transform([str(texts[i]) for i in rows])
+        counts: Any = words.fit_transform([str(texts[i]) for i in rows])
     except ValueError:  # nothing but stop words
         return [[] for _ in range(k)]
     counts.data = np.minimum(counts.data, 3)  # one long text should not speak for its group

@@ -82,7 +82,7 @@ def _sentences(grouped, results):
     out = [f"{len(results)} runs on the same {n:,} rows; each dot below is one run."]
     steady = {m: _steadiness(runs) for m, runs in grouped.items() if len(runs) > 1}
     if steady:
-        best, worst = max(steady, key=steady.get), min(steady, key=steady.get)
+        best, worst = max(steady, key=steady.__getitem__), min(steady, key=steady.__getitem__)
         out.append(
             f"Between seeds {best} agrees with itself most (adjusted Rand index {steady[best]:.2f})"
             + (f", {worst} least ({steady[worst]:.2f})." if best != worst else ".")

@@ -35,6 +35,7 @@ def deck(facts, model, dataset, canvas, seed=0, parts=None):
             "badge": BADGES[verdict],
             "trust": TRUST[verdict],
             "reasons": facts.reasons[j],
+            "why": _sentence(facts.reasons[j]),
             "nearest": [i for i, _, _ in facts.nearest[j]],
             "histogram": _confidence(facts, j),
             "parts": [percent(p) for p in (parts or {}).get(j, ())],
@@ -53,6 +54,11 @@ def deck(facts, model, dataset, canvas, seed=0, parts=None):
         card.update(describe(j) if facts.sizes[j] else {})
         out.append(card)
     return out
+
+
+def _sentence(reasons):
+    text = "; ".join(reasons)
+    return text[:1].upper() + text[1:]
 
 
 def _confidence(facts, j):
@@ -80,7 +86,7 @@ def _images(facts, model, dataset, canvas, seed):
 
     def describe(j):
         picked = cards.members(facts, j, *((6, 3, 3) if few else (12, 6, 6)), seed=seed)
-        out = {role: pictures(rows) for role, rows in picked.items()}
+        out: dict = {role: pictures(rows) for role, rows in picked.items()}
         out["center"] = middle[j] if middle else None
         out["samples"] = drawn[j] if drawn else None
         out["face"] = out["typical"][0]["uri"] if out["typical"] else None

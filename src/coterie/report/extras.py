@@ -58,7 +58,7 @@ def spaces(model, X, canvas, facts, examples=8):
     beta = np.sort(np.asarray(beta, dtype=float).ravel())[::-1]
     out = {
         "beta": beta.tolist(),
-        "dims": int(np.sum(beta >= 0.5)),
+        "dims": int(model.cluster_dims_),
         "rows": [],
         "traversals": [],
     }
@@ -83,9 +83,9 @@ def spaces(model, X, canvas, facts, examples=8):
 
 
 def _pictures_or_none(call, *args, **kwargs):
-    """The call's array, or None where this model cannot do it (no decoder, wrong network)."""
+    """The call's array, or None where this model cannot do it (no decoder, no shared axis)."""
     try:
         found = np.asarray(call(*args, **kwargs))
-    except (NotImplementedError, AttributeError, TypeError):
+    except (NotImplementedError, AttributeError, TypeError, ValueError):
         return None
     return found if found.size and np.isfinite(found).any() else None

@@ -138,16 +138,15 @@ def _page(run_dir, model, dataset, labels, seed, step):
 
 def render(template, scripts, data, **values):
     """Fill a template of the package; style and scripts are inlined and pinned by their hash."""
-    files = resources.files(__package__)
+    files = resources.files("coterie.report")
     style = files.joinpath("static/page.css").read_text("utf-8") + css()
     script = "\n".join(files.joinpath(f"static/{name}").read_text("utf-8") for name in scripts)
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__, "templates"),
+        loader=jinja2.PackageLoader("coterie.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     return environment.get_template(template).render(
         data=data, style=style, script=script, policy=policy(style, script), **values
     )
