@@ -7,6 +7,7 @@ nothing (``verbose=0``), a live bar on a terminal, or a plain line every few sec
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 PLAIN_SECONDS = 5.0  # a log file wants a sign of life, not a flood
 LIVE_SECONDS = 0.1  # rich draws ten times a second at most; more calls only cost time
@@ -142,7 +143,8 @@ class _Live:
             TextColumn("{task.fields[record]}", markup=False),
             console=Console(file=stream),
         )
-        self.task, self.total = None, None
+        self.task: Any = None
+        self.total = None
         self.shown = 0.0
 
     def phase(self, name, total_epochs, total_steps):

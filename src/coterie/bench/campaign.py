@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,11 @@ class Job:
     def estimator(self, n_clusters: int):
         """The estimator of this run: preset or defaults, then variant, then settings."""
         cls = get(self.method)
-        common = {"n_clusters": n_clusters, "random_state": self.seed, **self.settings}
+        common: dict[str, Any] = {
+            "n_clusters": n_clusters,
+            "random_state": self.seed,
+            **self.settings,
+        }
         if self.profile == "paper":
             return cls.paper(self.dataset, variant=self.variant or None, **common)
         return cls(**{**cls.variants.get(self.variant, {}), **common})
@@ -103,7 +108,8 @@ def run_campaign(
         process) and left (out of time).
     """
     counts = dict.fromkeys(("done", "failed", "skipped", "busy", "left"), 0)
-    begin, name, dataset, unit = time.monotonic(), None, None, None
+    begin, name, unit = time.monotonic(), None, None
+    dataset: Any = None
     for job in jobs:
         if budget is not None and time.monotonic() - begin >= budget:
             counts["left"] += 1

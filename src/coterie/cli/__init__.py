@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except SystemExit as done:  # argparse after --help
-        return done.code or 0
+        return done.code if isinstance(done.code, int) else 0
     except BrokenPipeError:  # `coterie methods | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

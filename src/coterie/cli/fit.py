@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coterie import runs
 
-from .fitting import Plan, fit_run
+from .fitting import Plan, fit_run, help_with, helper_process
 from .flags import (
     OWN,
     Parser,
@@ -30,6 +30,10 @@ for another one: coterie fit --method M --help"""
 def run(argv: list[str]) -> int:
     args, cls = parse(argv)
     out = args.out or f"runs/{Path(args.data or 'data').stem}-{cls.key}"
+    if helper_process():  # the first process has begun the folder, and writes it alone
+        begun = runs.peek(out) if args.resume else None
+        help_with(_resumed(args, cls, out, begun) if begun else _fresh(args, cls, out))
+        return 0
     old = runs.check_target(out, resume=args.resume, overwrite=args.overwrite)
     if old and args.resume and not args.overwrite:
         plan = _resumed(args, cls, out, old)
@@ -154,7 +158,8 @@ def _fresh(args, cls, out: str) -> Plan:
 def _resumed(args, cls, out: str, old: dict) -> Plan:
     """The plan that a run began with; whatever is said again must agree with it."""
     stored = {name: _from_toml(value) for name, value in old["params"].items()}
-    k = stored.pop("n_clusters")
+    k = int(old["params"]["n_clusters"])
+    del stored["n_clusters"]
     known = method_fields(cls)
     source = dict(old["data"])
     options = {name: source[name] for name in OPTIONS if name in source}

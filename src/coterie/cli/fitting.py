@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import os
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -31,28 +33,15 @@ class Plan:
     baseline: bool = True
 
 
-def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False):
+def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
     """Fit, and write the run folder.
 
     An interrupt leaves the folder resumable. An error before the first checkpoint leaves nothing
     behind.
-
-    Returns
-    -------
-    run : coterie.runs.Run
     """
-    from coterie.params import check_params
-
     if dataset is None:
         dataset = load(plan.source, plan.options)
-    k = plan.n_clusters or _own_classes(dataset)
-    estimator = plan.cls(n_clusters=k, random_state=plan.seed, **plan.params)
-    check_params(estimator)
-    if k > len(dataset):
-        raise ValueError(
-            f"{dataset.name} has {len(dataset)} rows but --clusters is {k}; "
-            "lower --clusters or give more rows"
-        )
+    estimator = _estimator(plan, dataset)
     with runs.threads_held(plan.threads) as threads:
         meta = {
             "method": plan.cls.key,
@@ -72,7 +61,8 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False):
         }
         if plan.time_budget:
             meta["time_budget"] = plan.time_budget
-        _same_data(plan.out, meta)
+        if not overwrite:
+            _same_data(plan.out, meta)
         with _named_errors(plan.out), runs.writing(plan.out, meta, overwrite=overwrite) as path:
             try:
                 dataset.recipe.save(path)
@@ -92,12 +82,40 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False):
     return runs.read(plan.out)
 
 
+def helper_process() -> bool:
+    """Whether this process was started to share the work of a fit (--devices, torchrun)."""
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) > 0
+
+
+def help_with(plan: Plan):
+    """Take part in a fit whose folder another process writes."""
+    dataset = load(plan.source, plan.options)
+    fields = _run_fields(plan, Path(plan.out).resolve())
+    with runs.threads_held(plan.threads):
+        _estimator(plan, dataset).set_params(**fields).fit(dataset.X)
+
+
+def _estimator(plan: Plan, dataset):
+    """The estimator of a plan, checked before anything is written."""
+    from coterie.params import check_params
+
+    k = plan.n_clusters or _own_classes(dataset)
+    estimator = plan.cls(n_clusters=k, random_state=plan.seed, **plan.params)
+    check_params(estimator)
+    if k > len(dataset):
+        raise ValueError(
+            f"{dataset.name} has {len(dataset)} rows but --clusters is {k}; "
+            "lower --clusters or give more rows"
+        )
+    return estimator
+
+
 def score(plan: Plan, estimator, dataset) -> dict:
     """Label-free scores, k-means on the raw data beside them, and the classes where known."""
     from coterie import metrics
 
     X, labels = dataset.X, np.asarray(estimator.labels_)
-    found = {"scores": _label_free(estimator, X, labels)}
+    found, rival = {"scores": _label_free(estimator, X, labels)}, None
     if plan.baseline:
         simple, rival = _kmeans_beside(plan, estimator, X)
         found["kmeans"] = _label_free(simple, X, rival)
@@ -109,7 +127,7 @@ def score(plan: Plan, estimator, dataset) -> dict:
         found["kmeans"]["agreement"] = metrics.ari(rival, labels)
     if dataset.labels is not None:
         found["evaluation"] = metrics.scores(dataset.labels, labels)
-        if plan.baseline:
+        if rival is not None:
             found["evaluation_kmeans"] = metrics.scores(dataset.labels, rival)
     return found
 

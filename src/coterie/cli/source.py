@@ -47,9 +47,9 @@ def data_options(args: argparse.Namespace) -> dict:
 
 def load(source: str, options: dict, **more):
     """Read data; what is worth knowing goes to standard error."""
-    from coterie import data
+    import coterie
 
-    return data.load(source, **options, **more)
+    return coterie.load_data(source, **options, **more)
 
 
 def reload(run, **changes):
