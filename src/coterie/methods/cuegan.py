@@ -1,0 +1,344 @@
+"""CueGAN: the cluster is the precise feature from which a generator can rebuild the data."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, linear, one_hot
+
+from ..batch import Batch, Step
+from ..data.rows import Rows
+from ..deep import DeepClusterer
+from ..head import Head
+from ..nets.gan import GAN
+from ..optim import Optim
+from ..params import param
+from ..parts.augment import affine, feature_noise, jitter
+from ..parts.gan import critic_terms, diverged, generator_terms, staircase
+from ..parts.penalty import gradient_penalty, interpolate_rows
+from ..phases import Call, Phase
+
+STAIRS = 30  # steps of eta in the paper: 900,000 / 30,000, and for ORL 30,000 / 1,000
+SMALLEST_SHARE = 0.1  # of an equal share: a learned prior never starves a cluster
+
+
+class CueGAN(DeepClusterer):
+    """A WGAN whose generator is told a cluster id, and a classifier that must recover the id.
+
+    Critic: L_D = E D(fake) - E D(real) + 100 E(|grad D| - 1)^2. Classifier: cross-entropy of the
+    ids of generated rows, an upper bound of the entropy H(cluster | row). Generator: look real and
+    keep that entropy low. The classifier, applied to real rows, is the clusterer. Nothing here
+    measures distances between rows, so the cue may be a single pixel.
+
+    Work is counted in generator steps. Where text and authors' code differ, and what we do:
+
+    - lambda = 100 and eta = 10 are the text's; the code has 10 and 1, but a critic with ten
+      outputs, which is the same up to a factor of ten in the whole loss.
+    - eta is multiplied by 1.2 thirty times in a training of any length, as in both experiments.
+    - n_critic and n_class: `double_after=1/3` doubles both, as the code does and the text does not.
+    - Critic, classifier, generator take turns in this order (text); the code begins with the
+      generator. No normalisation layers. Batch size 100 and 128 noise variables are the code's.
+
+    Ours: slow copies of generator and classifier (`slow`) which speak for them after training, and
+    a learned prior: the shares of the clusters follow the mean assignment of real rows, which is
+    the M-step of EM for mixture weights, since the classifier is trained under that prior.
+    """
+
+    key = "cuegan"
+    title = "CueGAN"
+    summary = "a generator told the cluster id, a critic, and a classifier that recovers the id"
+    reference = (
+        "Gan, Dong, Zhou, Gao, Dong: Learning the precise feature for cluster assignment, 2021"
+    )
+    variants = {"plain": {}, "star": {"augment": "affine"}, "gender": {}}
+    tiny = {"hidden": (16,), "channels": (4, 6), "steps": 5, "batch_size": 32, "n_noise": 2}
+    scores_are_probabilities = False
+
+    net: str = param(
+        "auto",
+        "auto (conv for images), conv or mlp",
+        choices=("auto", "conv", "mlp"),
+        group="network",
+    )
+    hidden: tuple[int, ...] = param(
+        (512, 512, 512), "units of the mlps at width 1", group="network"
+    )
+    channels: tuple[int, ...] = param(
+        (64, 128, 256), "channels of the conv nets at width 1", group="network"
+    )
+    width: float = param(
+        0.25, "factor on the size of every layer; the paper's is 1", gt=0, group="network"
+    )
+    output: str = param(
+        "auto",
+        "range of generated rows: sigmoid (0..1), tanh, linear; auto: sigmoid for images",
+        choices=("auto", "sigmoid", "tanh", "linear"),
+        group="network",
+    )
+    share_trunk: bool = param(False, "one trunk for critic and classifier (worse)", group="network")
+    n_noise: int | None = param(None, "noise variables; None: 16, at most one per feature", ge=0)
+    prior: str | tuple[float, ...] = param(
+        "uniform", "share of each cluster: uniform, learned, or one number per cluster"
+    )
+    prior_rate: float = param(0.01, "learned prior: weight of the newest batch", gt=0, le=1)
+    penalty: float = param(100.0, "weight of the gradient penalty (lambda)", ge=0)
+    eta: float = param(10.0, "weight of the entropy term at the start", ge=0)
+    eta_growth: float = param(1.2, "factor on eta at each stair", gt=0)
+    eta_every: int | None = param(None, "steps per stair; None: a thirtieth of all", ge=1)
+
+    init: str = param("random", "no pre-training", choices=("random",), group="training")
+    batch_size: int = param(64, "rows per turn", ge=1, group="training")
+    steps: int = param(20_000, "generator steps", ge=1, group="training")
+    epochs: float | None = param(
+        None, "instead of steps: passes over the rows", gt=0, group="training"
+    )
+    n_critic: int = param(2, "critic turns per generator step", ge=1, group="training")
+    n_class: int = param(1, "classifier turns per generator step", ge=1, group="training")
+    double_after: float | None = param(
+        None,
+        "double both after this share of the steps (1/3 in the code)",
+        ge=0,
+        le=1,
+        group="training",
+    )
+    lr: float = param(5e-4, "learning rate of critic and classifier", gt=0, group="training")
+    generator_lr: float | None = param(
+        None, "learning rate of the generator; None: the same", gt=0, group="training"
+    )
+    betas: tuple[float, float] = param((0.5, 0.9), "of adam", group="training")
+    slow: float = param(0.999, "memory of the slow copies; 0: none", ge=0, le=1, group="training")
+    augment: str = param(
+        "none", "shifts and turns that do not matter: none or affine", choices=("none", "affine"),
+        group="training",
+    )  # fmt: skip
+    brightness: float = param(
+        0.0, "change of brightness that does not matter", ge=0, group="training"
+    )
+    contrast: float = param(0.0, "change of contrast that does not matter", ge=0, group="training")
+    noise: float = param(0.0, "deviation of noise that does not matter", ge=0, group="training")
+
+    # -- hooks ------------------------------------------------------------------------------
+    def _fit(self, rows: Rows) -> None:
+        self._check_settings(rows)
+        per_epoch = -(-rows.n // self.batch_size)
+        self._steps = self.steps if self.epochs is None else max(1, round(self.epochs * per_epoch))
+        self._epochs = (self._steps - 0.5) / per_epoch  # the engine rounds up
+        super()._fit(rows)
+        if diverged([r["earth_mover"] for r in self.history_ if "earth_mover" in r]):
+            text = (
+                f"the Earth Mover estimate of {type(self).__name__} fell and then rose again: "
+                f"n_noise={self._noise_size()} may be too many noise variables; use fewer of them, "
+                "or fewer steps"
+            )
+            self.notes_.append(text)
+            warnings.warn(text, stacklevel=3)
+
+    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        image = len(shape) == 3
+        kind = self.net if self.net != "auto" else "conv" if image else "mlp"
+        if kind == "conv" and not image:
+            raise ValueError(
+                f"net='conv' needs images (n, h, w) or (n, h, w, c), but each row here has shape "
+                f"{shape}; reshape X to images or use net='mlp'"
+            )
+        sizes = self.channels if kind == "conv" else self.hidden
+        return GAN(
+            shape,
+            self.n_clusters + self._noise_size(),
+            kind=kind,
+            sizes=tuple(max(1, round(s * self.width)) for s in sizes),
+            output=self._output(image),
+            share_trunk=self.share_trunk,
+            slow=self.slow > 0,
+            generator=generator,
+        )
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        """The classifier's last layer, Glorot-uniform, and the prior."""
+        k, f = self.n_clusters, latents.shape[1]
+        drawn = rng.uniform(-1, 1, (k, f)) * np.sqrt(6 / (k + f))
+        weight, bias = torch.from_numpy(drawn.astype(np.float32)), torch.zeros(k)
+        given = (1.0,) * k if isinstance(self.prior, str) else self.prior
+        prior = torch.tensor(given, dtype=torch.float32)
+        state = {"prior": prior / prior.sum()}
+        if self.slow:
+            state |= {"slow_weight": weight, "slow_bias": bias}
+        return Head(params={"weight": weight, "bias": bias}, state=state)
+
+    def training(self, network: nn.Module) -> list[Phase | Call]:
+        phase = self.phase(
+            "train",
+            self._epochs,
+            train_step=self.train_step,
+            optimizers=self._optimizers,
+            augment=None,
+        )
+        return [phase]
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, f) -> (n, k)
+        if self.slow:
+            return linear(latents, head.slow_weight, head.slow_bias)
+        return linear(latents, head.weight, head.bias)
+
+    # -- turns ------------------------------------------------------------------------------
+    def train_step(self, step: Step, head: Head) -> None:
+        """Critic, classifier, generator (algorithm 1)."""
+        late = self.double_after is not None and step.step >= self.double_after * self._steps
+        n_critic, n_class = self.n_critic * (1 + late), self.n_class * (1 + late)
+        for turn in range(n_critic):
+            self._critic_turn(step, head, turn, n_critic)
+        for turn in range(n_class):
+            self._classifier_turn(step, head, turn, n_class)
+        self._generator_turn(step, head)
+        self._follow(step, head)
+
+    def _critic_turn(self, step: Step, head: Head, turn: int, turns: int) -> None:
+        network, batch = step.network, step.draw(self.batch_size, turn)
+        with torch.no_grad():
+            fake, _, weight = self._fakes(step, head, "critic", turn)
+            both = self._seen(torch.cat([batch.clean, fake]), step, "critic", turn)
+        real, fake = both.split(len(fake))
+        share, _ = step.part(torch.rand(self.batch_size, generator=step.stream("share", turn)))
+        penalty = gradient_penalty(network.critique, interpolate_rows(real, fake, share))
+        d_real, d_fake = network.critique(both).split(len(fake))
+        terms = critic_terms(d_real, d_fake, penalty, self.penalty)
+        step.log(earth_mover=-terms["critic"].item() * weight / turns)
+        # one optimizer step on the whole loss: a penalty on its own would need a second message
+        step.optimize("critic", terms, weight, turns)
+        if self.prior == "learned" and turn == turns - 1:
+            self._learn_prior(batch, head)
+
+    def _classifier_turn(self, step: Step, head: Head, turn: int, turns: int) -> None:
+        with torch.no_grad():
+            fake, clusters, weight = self._fakes(step, head, "classifier", turn)
+            fake = self._seen(fake, step, "classifier", turn)
+        logits = linear(step.network.classifier(fake), head.weight, head.bias)
+        terms = {"classifier": cross_entropy(logits, clusters)}
+        step.optimize("classifier", terms, weight, turns)
+
+    def _generator_turn(self, step: Step, head: Head) -> None:
+        network = step.network
+        fake, clusters, weight = self._fakes(step, head, "generator")
+        fake = self._seen(fake, step, "generator")
+        logits = linear(network.classifier(fake), head.weight, head.bias)
+        every = self.eta_every or max(1, self._steps // STAIRS)
+        eta = staircase(self.eta, self.eta_growth, every, step.step)
+        terms = generator_terms(network.critique(fake), logits, clusters, eta)
+        bound = terms["entropy"].item() / eta if eta else 0.0
+        right = (logits.argmax(1) == clusters).float().mean().item()
+        step.log(entropy_bound=bound * weight, fake_accuracy=right * weight)
+        step.optimize("generator", terms, weight)
+
+    def _fakes(
+        self, step: Step, head: Head, *keys: Any
+    ) -> tuple[torch.Tensor, torch.Tensor, float]:
+        """This process's generated rows, the clusters asked for, and their weight in the batch."""
+        stream, b = step.stream("fake", *keys), self.batch_size
+        clusters = torch.multinomial(head.prior, b, replacement=True, generator=stream)
+        noise, weight = step.part(torch.randn(b, self._noise_size(), generator=stream))
+        clusters, _ = step.part(clusters)
+        return step.network.generator(self._inputs(clusters, noise)), clusters, weight
+
+    def _inputs(self, clusters: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        return torch.cat([one_hot(clusters, self.n_clusters).to(noise.dtype), noise], 1)
+
+    def _seen(self, x: torch.Tensor, step: Step, *keys: Any) -> torch.Tensor:
+        """What critic and classifier see of rows: changed in ways that do not matter."""
+        if self.augment == "none" and not (self.brightness or self.contrast or self.noise):
+            return x
+        stream = step.stream("augment", *keys)
+        if self.augment == "affine":
+            x = affine(x, stream)
+        if self.brightness or self.contrast:
+            x = jitter(x, stream, self.brightness, self.contrast)
+        return feature_noise(x, stream, self.noise)
+
+    @torch.no_grad()
+    def _learn_prior(self, batch: Batch, head: Head) -> None:
+        logits = linear(batch.network.classifier(batch.clean), head.weight, head.bias)
+        head.prior.lerp_(batch.mean(torch.softmax(logits, 1)), self.prior_rate)
+        head.prior.clamp_(min=SMALLEST_SHARE / self.n_clusters)
+        head.prior.div_(head.prior.sum())
+
+    @torch.no_grad()
+    def _follow(self, step: Step, head: Head) -> None:
+        """The slow copies take a small part of the new weights, a larger one in the beginning."""
+        if not self.slow:
+            return
+        pairs = step.network.pairs()
+        pairs += [(head.slow_weight, head.weight), (head.slow_bias, head.bias)]
+        memory = min(self.slow, (1 + step.step) / (10 + step.step))
+        torch._foreach_lerp_([s for s, _ in pairs], [w for _, w in pairs], 1 - memory)
+
+    # -- looking inside ---------------------------------------------------------------------
+    def sample(self, cluster: int, n: int = 10, random_state: int = 0) -> np.ndarray:
+        """n generated rows of a cluster, in the shape and the units of X: (n, *shape)."""
+        if not 0 <= cluster < self.n_clusters:
+            raise ValueError(f"cluster={cluster}: clusters are numbered 0 to {self.n_clusters - 1}")
+        stream = torch.Generator().manual_seed(int(random_state))
+        noise = torch.randn(n, self._noise_size(), generator=stream)
+        with torch.inference_mode():
+            inputs = self._inputs(torch.full((n,), cluster), noise)
+            return self._to_input(self.network_.settled("generator")(inputs).numpy())
+
+    def critic_values(self, X: Any) -> np.ndarray:  # (n,) float32
+        """What the critic thinks of rows: large where it finds too few generated ones."""
+        rows = self._rows(X)
+        with torch.inference_mode():
+            parts = [
+                self.network_.critique(rows.slice(a, a + rows.chunk))
+                for a in range(0, rows.n, rows.chunk)
+            ]
+        return torch.cat(parts)[:, 0].numpy()
+
+    def _after_fit(self) -> None:
+        self.prior_ = self.head_.prior.numpy()
+
+    # -- settings ---------------------------------------------------------------------------
+    def _optimizers(self, network: GAN, head: Head) -> dict[str, tuple[list, Optim]]:
+        optim = self.optim(betas=tuple(self.betas))
+        classifier = list(network.classifier.parameters())
+        critic = classifier if network.critic is None else list(network.critic.parameters())
+        return {
+            "critic": ([*critic, *network.critic_last.parameters()], optim),
+            "classifier": ([*classifier, head.weight, head.bias], optim),
+            "generator": (
+                list(network.generator.parameters()),
+                self.optim(betas=tuple(self.betas), lr=self.generator_lr or self.lr),
+            ),
+        }
+
+    def _noise_size(self) -> int:
+        return min(16, self.n_features_in_) if self.n_noise is None else self.n_noise
+
+    def _output(self, image: bool) -> str:
+        return self.output if self.output != "auto" else "sigmoid" if image else "linear"
+
+    def _check_settings(self, rows: Rows) -> None:
+        if isinstance(self.prior, str):
+            if self.prior not in ("uniform", "learned"):
+                raise ValueError(
+                    f"prior={self.prior!r}: choose 'uniform', 'learned', or give the shares"
+                )
+        elif len(self.prior) != self.n_clusters or min(self.prior) <= 0:
+            raise ValueError(
+                f"prior={self.prior} has {len(self.prior)} shares but n_clusters is "
+                f"{self.n_clusters}; give one positive number for each cluster"
+            )
+        image = len(rows.shape) == 3
+        if not image and (self.augment != "none" or self.brightness or self.contrast):
+            raise ValueError(
+                f"augment, brightness and contrast are for images, but each row here has shape "
+                f"{rows.shape}; give X as (n, h, w) or leave them out"
+            )
+        low = {"sigmoid": 0.0, "tanh": -1.0}.get(self._output(image))
+        for start in range(0, rows.n if low is not None else 0, rows.chunk):
+            part = rows.slice(start, start + rows.chunk)
+            if part.min() < low or part.max() > 1:
+                raise ValueError(
+                    f"the generator draws values in {low:g}..1, but X has {part.min():.3g} to "
+                    f"{part.max():.3g} after scale={self.scale!r}; use output='linear' or 'tanh', "
+                    "or another scale"
+                )

@@ -1,0 +1,35 @@
+"""Losses of CueGAN as arithmetic, the schedule of eta, and the sign of too many noise variables."""
+
+import numpy as np
+from torch.nn.functional import cross_entropy
+
+
+def critic_terms(real, fake, penalty, weight):  # critic values of real and generated rows -> L_D
+    """Wasserstein loss with gradient penalty; minus "critic" estimates the Earth Mover distance."""
+    return {"critic": fake.mean() - real.mean(), "penalty": weight * penalty}
+
+
+def generator_terms(fake, logits, clusters, eta):  # critic values, (b, k) logits, (b,) ids -> L_G
+    """Look real, and let the classifier tell which cluster was asked for (eq. 7)."""
+    return {"reality": -fake.mean(), "entropy": eta * cross_entropy(logits, clusters)}
+
+
+def staircase(eta, growth, every, step):
+    """Eq. 8 as the code runs it; the printed assignment would multiply again in every step."""
+    return eta * growth ** (step // every)
+
+
+def diverged(curve):
+    """Did the Earth Mover distance fall below half of its first height and climb back half way?
+
+    Parameters
+    ----------
+    curve : one estimate per epoch
+    """
+    if len(curve) < 8:
+        return False
+    width = max(2, len(curve) // 20)
+    smooth = np.convolve(curve, np.ones(width) / width, "valid")
+    peak = int(smooth[: len(smooth) // 2].argmax())
+    high, low = smooth[peak], smooth[peak:].min()
+    return bool(low < 0.5 * high and smooth[-1] - low > 0.5 * (high - low))
