@@ -16,14 +16,13 @@ def gradient_penalty(critic, x):  # (b, ...) -> ()
     return (norm - 1).square().mean()
 
 
-def interpolate_rows(real, fake, generator):  # (b, ...), (b, ...) -> (b, ...)
-    """A random point on the segment between each real row and its fake partner."""
+def interpolate_rows(real, fake, share):  # (b, ...), (b, ...), (b,) -> (b, ...)
+    """A point on the segment between each fake row (share 0) and its real partner (share 1)."""
     if real.shape != fake.shape:
         raise ValueError(
             f"real has shape {tuple(real.shape)} but fake has {tuple(fake.shape)}; "
             "give batches of equal shape"
         )
-    share = torch.rand(len(real), generator=generator, dtype=real.dtype).to(real.device)
     return fake.lerp(real, share.view(-1, *[1] * (real.ndim - 1)))
 
 
