@@ -186,6 +186,21 @@ def test_full_updating_runs_kmeans_once_per_epoch(blobs):
     assert int(mini.head_.updates) == 12 + 1 and int(full.head_.updates) == 3 + 1
 
 
+def test_small_data_get_more_epochs(blobs):
+    """500 and 1100 steps, k-means every 20: an epoch of 120 rows is one step of 256, or 6 of 20."""
+    for batch_size, steps in ((256, 1), (20, 6)):
+        model = DEKM(3, batch_size=batch_size)
+        model.row_shape_, model._steps = (6,), steps
+        plan = model._plan(None, "")
+        pretrain, train = (p for p in plan if isinstance(p, Phase))
+        assert pretrain.epochs * steps == pytest.approx(500)
+        assert train.epochs * steps == pytest.approx(1100)
+        assert train.update_every == 20
+    model._steps = 1000
+    pretrain, train = (p for p in model._plan(None, "") if isinstance(p, Phase))
+    assert (pretrain.epochs, train.epochs, train.update_every) == (10, 15, 500)
+
+
 def test_a_part_of_each_batch_stays_clean(digit_images):
     x = torch.from_numpy(digit_images[0][:21]).float().unsqueeze(1)
     model = DEKM(10, clean_share=0.25)

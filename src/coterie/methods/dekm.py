@@ -135,8 +135,8 @@ class DEKM(DeepClusterer):
         every = self.update_every or max(20, round(self._steps / 2))
         if self.updating == "full":
             every = self._steps
-        phase = self.phase("train", self.epochs, loss=self.loss, update=self.update)
-        phase.update_every = every
+        hooks = {"loss": self.loss, "update": self.update, "update_every": every}
+        phase = self.phase("train", self.epochs, **hooks)
         plan: list[Phase | Call] = [phase, Call(self._finish, "finish")]
         return [*plan, *self._decoding(self.decoder_epochs)] if self.decoder_epochs else plan
 
@@ -226,7 +226,8 @@ class DEKM(DeepClusterer):
             engine.head.decoder.fill_(1)
 
         optim = self.optim(lr=self.pretrain_lr, schedule=self.pretrain_schedule)
-        phase = self.phase("decoder", epochs, loss=loss, augment=None, optim=optim)
+        options = {"augment": None, "optim": optim, "update_every": 1.0}
+        phase = self.phase("decoder", epochs, loss=loss, **options)
         return [phase, Call(mark, "decoder")]
 
     def train_decoder(self, X: Any, epochs: float = 10) -> "DEKM":
