@@ -15,10 +15,7 @@ def main(job: dict) -> None:
 
     X = np.load(job["root"] + "/x.npy")
     for key in job["keys"]:
-        model = quick(key, batch_size=20)
-        if "augment" in model.get_params():
-            model.set_params(augment="none")
-        model.fit(X)
+        model = quick(key, batch_size=20).fit(X)
         if os.environ["RANK"] == "0":
             folder = f"{job['root']}/{key}"
             model.save(folder)
@@ -27,7 +24,6 @@ def main(job: dict) -> None:
                 labels=model.labels_,
                 z=model.transform(X),
                 history=json.dumps(model.history_),
-                error="",
             )
 
 

@@ -37,7 +37,7 @@ class Batch:
         self.size = whole
         self._total = whole if whole >= engine.world.size else whole * engine.world.size
         self.weight = len(self.rows) / self._total
-        self._engine, self._augment = engine, augment
+        self._engine, self._augment, self._index = engine, augment, index
 
     @cached_property
     def clean(self) -> torch.Tensor:
@@ -47,7 +47,12 @@ class Batch:
     def x(self) -> torch.Tensor:
         if self._augment is None:
             return self.clean
-        return self._augment(self.clean, self._engine.stream("augment", self._world.rank))
+        if self._world.size == 1:
+            return self._augment(self.clean, self._engine.stream("augment"))
+        # the whole batch is augmented everywhere and cut afterwards: the noise of a row must not
+        # depend on how many processes share the work
+        whole = self._augment(self._engine.rows.take(self._index), self._engine.stream("augment"))
+        return self._world.share(whole) if len(whole) >= self._world.size else whole
 
     @cached_property
     def z(self) -> torch.Tensor:

@@ -7,7 +7,7 @@ _HOMES = {
     "fingerprint": "dataset",
     "DataError": "errors",
     "Recipe": "recipe",
-    "load": "load",
+    "load": "reading",
     "available": "named",
     "describe": "named",
 }
