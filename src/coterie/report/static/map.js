@@ -132,11 +132,12 @@ class PointMap {
 
   // offsets and coverage (0..256) of a disc with a soft edge
   stamp(radius) {
-    const reach = Math.ceil(radius), out = [];
+    // in a crowd nobody sees faint corners, and leaving them out nearly halves the work
+    const reach = Math.ceil(radius), least = this.n > 30000 ? 0.35 : 0.05, out = [];
     for (let y = -reach; y <= reach; y++)
       for (let x = -reach; x <= reach; x++) {
         const cover = Math.max(0, Math.min(1, radius + 0.5 - Math.hypot(x, y)));
-        if (cover > 0.05) out.push([x, y, cover]);
+        if (cover > least) out.push([x, y, cover]);
       }
     return out;
   }
