@@ -77,22 +77,23 @@ class DKM(DeepClusterer):
             drawn = rng.uniform(-1, 1, (self.n_clusters, latents.shape[1]))
             centers = torch.from_numpy(drawn.astype(np.float32))
         alpha = torch.tensor(float(self.inverse_temperature or temperature_levels(1)[0]))
-        return Head(params={"centers": centers}, state={"alpha": alpha, "level": torch.tensor(0)})
+        return Head(params={"centers": centers}, state={"alpha": alpha})
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
         if self.inverse_temperature is not None:
             return super().training(network)
-        epochs = self.levels * self.epochs_per_level
-        every = float(self.epochs_per_level)
-        return [
-            self.phase("train", epochs, loss=self.loss, update=self.next_level, update_every=every)
-        ]
+        epochs, every = self.levels * self.epochs_per_level, float(self.epochs_per_level)
+        # tol 0: the schedule has to run its course
+        schedule = {"update": self.next_level, "update_every": every, "tol": 0.0}
+        return [self.phase("train", epochs, loss=self.loss, **schedule)]
 
-    def next_level(self, view: View, head: Head) -> None:
-        """The next inverse temperature; no stop rule, for the schedule has to run its course."""
-        head.level += 1
+    def next_level(self, view: View, head: Head) -> torch.Tensor:
+        """The inverse temperature of this stretch of training."""
+        steps = math.ceil(view.n / self.batch_size)
+        level = view.step // max(1, round(self.epochs_per_level * steps))
         values = temperature_levels(self.levels)
-        head.alpha.fill_(values[min(int(head.level), len(values)) - 1])
+        head.alpha.fill_(values[min(level, self.levels - 1)])
+        return self.update(view, head)
 
     def update(self, view: View, head: Head) -> torch.Tensor:
         return self.distances(view.latents, head).argmin(1)
