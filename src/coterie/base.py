@@ -276,6 +276,11 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
             params[f.name] = value.item() if isinstance(value, np.generic) else value
         return params
 
+    def _html_repr(self) -> str:
+        from .card import html_card
+
+        return html_card(self)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
