@@ -12,8 +12,21 @@ from ..engine import Engine
 from ..head import Head
 from ..params import param
 from ..parts.assign import squared_distances
-from ..parts.axes import axis_scatter, betas, error, gates, logits, masked, space_map
-from ..parts.centers import cluster_sums, running_mean
+from ..parts.axes import (
+    axis_scatter,
+    betas,
+    error,
+    gates,
+    logits,
+    masked,
+    random_rotation,
+    rotated,
+    settle,
+    space_map,
+    unrotated,
+    whitening,
+)
+from ..parts.centers import cluster_sums, kmeans, running_mean
 from ..parts.spaces import beta_optimum
 from ..phases import Call, Phase, init_head
 from .dcn import DCN
@@ -24,6 +37,7 @@ from .idec import IDEC
 from .twospaces import TwoSpaces
 
 OBJECTIVES = {"dcn": DCN, "dec": DEC, "idec": IDEC, "dkm": DKM, "dekm": DEKM}
+START_ROWS = 20_000  # rows that the start is settled on, at most
 HELD = ("dec", "idec", "dekm")  # objectives that say nothing about beta; see the class
 
 
@@ -40,10 +54,14 @@ class ACeDeC(TwoSpaces):
     1/2 without clusters, near 1 where they stand apart. That is the start; gradients take over. V
     starts as a random rotation and is free; the reconstruction keeps it near one.
 
-    Training: k-means on half of the random axes; phase "space" moves V and beta alone; k-means
-    in the space they found; phase "train" moves everything. Centres are running means of the rows
-    they are given; one without rows in a batch stays. Each update sets them to the mean over
-    all rows and restarts their counts.
+    Start "random" is the paper's: k-means on half of the random axes; phase "space" moves V and
+    beta alone; k-means in the space they found. But an autoencoder fixes its embedding only up to
+    a linear map, which the decoder undoes, and the scales it happened upon decide what k-means
+    sees. Start "settled" puts a fixed whitening before V and its inverse after V'; then V and beta
+    have closed forms, and alternate with k-means until the labels settle.
+
+    Training: centres are running means of the rows they are given; one without rows in a batch
+    stays. Each update sets them to the mean over all rows and restarts their counts.
 
     Augmentation, with x' the changed row and z' its code: z' is pulled to the centre of z, and each
     space has its own picture to rebuild::
@@ -80,65 +98,86 @@ class ACeDeC(TwoSpaces):
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     objective: str = param("dcn", "what forms the clusters", choices=tuple(OBJECTIVES))
-    space_epochs: float = param(5, "epochs of V and beta alone", ge=0, group="training")
-    space_lr: float = param(1e-2, "learning rate of V and beta alone", gt=0, group="training")
+    start: str = param(
+        "settled",
+        "settled (closed form on the whitened embedding) or random (the paper's)",
+        choices=("settled", "random"),
+    )
+    space_epochs: float = param(
+        5, "start=random: epochs of V and beta alone", ge=0, group="training"
+    )
+    space_lr: float = param(1e-2, "start=random: their learning rate", gt=0, group="training")
 
     # -- the start --------------------------------------------------------------------------
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        """A random rotation; k-means on half of its axes."""
-        d = latents.shape[1]
-        V = torch.linalg.qr(torch.from_numpy(rng.standard_normal((d, d)))).Q.to(latents.dtype)
-        some = (torch.arange(d) < max(1, d // 2)).to(latents.dtype)
-        return self._make_head(latents, V, some, rng)
+        k, d = self.n_clusters, latents.shape[1]
+        if self.start == "settled":
+            frame = whitening(latents)
+            white = (latents - latents.mean(0)) @ frame[0]
+            some = np.sort(rng.permutation(len(latents))[:START_ROWS])
+            V, beta, centers = settle(white[some], k, rng, self.n_init)
+            labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
+            return self._make_head(latents, labels, frame, V, rng)
+        frame = torch.eye(d, dtype=latents.dtype), torch.eye(d, dtype=latents.dtype)
+        V = random_rotation(d, rng).to(latents.dtype)
+        half = latents @ V[:, : max(1, d // 2)]
+        labels = kmeans(half, k, rng=rng, n_init=self.n_init).labels
+        return self._make_head(latents, labels, frame, V, rng)
 
-    def _make_head(self, z: torch.Tensor, V: torch.Tensor, beta: torch.Tensor, rng: Any) -> Head:
-        """k-means in the space (V, beta), the objective's own tensors, and the best beta."""
-        inner = self._inner.init_head(z @ (V * beta), rng)
-        labels = squared_distances(z @ (V * beta), inner.centers.data).argmin(1)
-        kinds = {
-            kind: {n: getattr(inner, n).data for n in inner.kinds[kind]} for kind in inner.kinds
-        }
+    def _make_head(self, z, labels, frame, V, rng) -> Head:  # (n, d), (n,), 2 of (d, d), (d, d)
+        """Centres of the labels, the best beta for them, and the objective's own tensors."""
+        inner = self._inner.init_head(z, rng)
+        kinds = {k: {n: getattr(inner, n).data for n in names} for k, names in inner.kinds.items()}
         sums, counts = cluster_sums(z, labels, self.n_clusters)
         centers = sums / counts[:, None].clamp_min(1)
+        beta = beta_optimum(*axis_scatter(z, labels, centers, frame[0] @ V))
         kinds["param" if "centers" in kinds["param"] else "state"]["centers"] = centers
-        kinds["param"] |= {"V": V, "b": logits(beta_optimum(*axis_scatter(z, labels, centers, V)))}
-        kinds["state"] |= {"counts": counts, "shared": z.mean(0), "spread": torch.eye(z.shape[1])}
-        head = Head(kinds["param"], kinds["state"], kinds["rows"])
+        kinds["param"] |= {"V": V, "b": logits(beta)}
+        kinds["state"] |= {"frame": frame[0], "unframe": frame[1], "shared": z.mean(0)}
+        kinds["state"] |= {"counts": counts, "spread": torch.zeros_like(V)}
         if self.objective in HELD:
-            head.register_buffer("held", space_map(head).detach())
-            head.kinds["state"].append("held")
-        return head
+            kinds["state"]["held"] = frame[0] @ (V * beta)
+        return Head(kinds["param"], kinds["state"], kinds["rows"])
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
+        train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)
+        plan: list[Phase | Call] = [train, Call(self._finish, "finish")]
+        return plan if self.start == "settled" else [*self._space_phase(), *plan]
+
+    def _space_phase(self) -> list[Phase | Call]:
+        """V and beta by gradient while the network stays; then k-means in the space they found."""
+        optim = self.optim(lr=self.space_lr, schedule="onecycle")
+
         def alone(network: nn.Module, head: Head) -> dict:
             return {"main": ([head.V, head.b], optim)}
 
-        def again(engine: Engine) -> None:
+        def recluster(engine: Engine) -> None:
             def make(z: torch.Tensor, rng: np.random.Generator) -> Head:
-                return self._make_head(z, engine.head.V.data, betas(engine.head).detach(), rng)
+                head = engine.head
+                u = z @ space_map(head).detach()
+                found = kmeans(u, self.n_clusters, rng=rng, n_init=self.n_init)
+                frame = head.frame, head.unframe
+                return self._make_head(z, found.labels, frame, head.V.data, rng)
 
             init_head(make, "recluster").function(engine)
 
-        optim = self.optim(lr=self.space_lr, schedule="onecycle")
-        space = self.phase("space", self.space_epochs, train_step=self.space_step, augment=None)
-        space.optimizers = alone
-        train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)
-        return [space, Call(again, "recluster"), train, Call(self._finish, "finish")]
+        phase = self.phase("space", self.space_epochs, train_step=self.space_step, augment=None)
+        phase.optimizers = alone
+        return [phase, Call(recluster, "recluster")]
 
     def space_step(self, step: Step, head: Head) -> None:
-        """V and beta alone: the network stays as it is."""
         batch = step.batch
         with torch.no_grad():
             z = batch.z_clean
         terms = {"cluster": self.distance(z, z, head), "shared": self.shared(z, head)}
-        rebuilt = batch.network.decode(z @ head.V @ head.V.T)
+        rebuilt = batch.network.decode(unrotated(rotated(z, head), head))
         step.optimize("main", terms | {"reconstruction": error(batch.clean, rebuilt)}, batch.weight)
-        self.move_centers(batch, head)
+        self.move_means(batch, head)
 
     # -- training ---------------------------------------------------------------------------
     def train_step(self, step: Step, head: Head) -> None:
         step.optimize("main", self.loss(step.batch, head), step.batch.weight)
-        self.move_centers(step.batch, head)
+        self.move_means(step.batch, head, centers=self.objective == "dcn")
 
     def loss(self, batch: Batch, head: Head) -> Terms:
         clean, rows = batch.z_clean, batch.rows
@@ -165,28 +204,28 @@ class ACeDeC(TwoSpaces):
 
     def shared(self, z: torch.Tensor, head: Head) -> torch.Tensor:
         """Second term of eq. 5: to the mean of all rows."""
-        return ((z - head.shared) @ (head.V * (1 - betas(head)))).square().sum(1).mean()
+        return (rotated(z - head.shared, head) * (1 - betas(head))).square().sum(1).mean()
 
     def reconstruction(self, batch: Batch, head: Head) -> Terms:
         decode = batch.network.decode
         if batch.x is batch.clean:
-            code = batch.z_clean @ head.V @ head.V.T
+            code = unrotated(rotated(batch.z_clean, head), head)
             return {"reconstruction": error(batch.clean, decode(code))}
         g = gates(head).detach()  # beta says what clusters, not what is easy to rebuild
-        original = error(batch.clean, decode(masked(batch.z_clean, head, g)))
+        clean, other = masked(batch.z_clean, head, g), masked(batch.z, head, 1 - g)
         return {
-            "reconstruction": original,
-            "augmented": error(batch.x, decode(masked(batch.z, head, 1 - g))),
+            "reconstruction": error(batch.clean, decode(clean)),
+            "augmented": error(batch.x, decode(other)),
         }
 
     @torch.no_grad()
-    def move_centers(self, batch: Batch, head: Head) -> None:
-        """Mini-batch k-means; centres that are trained stay with the optimiser after the start."""
-        z = batch.z_clean
+    def move_means(self, batch: Batch, head: Head, centers: bool = True) -> None:
+        """Running means: of all rows, and of those nearest to each centre (mini-batch k-means)."""
+        z = batch.z_clean.detach()
         whole = torch.zeros(len(z), dtype=torch.int64)
         mean, _ = running_mean(head.shared[None], head.counts.sum()[None], z, whole, batch.sum)
         head.shared.copy_(mean[0])
-        if self.objective == "dcn" or not z.requires_grad:
+        if centers:
             moved = running_mean(head.centers.data, head.counts, z, nearest(z, head), batch.sum)
             head.centers.data.copy_(moved[0])
             head.counts.copy_(moved[1])
@@ -200,10 +239,8 @@ class ACeDeC(TwoSpaces):
             head.held.copy_(W)
         sums, counts = cluster_sums(z, labels, self.n_clusters)
         if "centers" in head.kinds["state"]:
-            found = counts[:, None] > 0
-            head.centers.copy_(
-                torch.where(found, sums / counts[:, None].clamp_min(1), head.centers)
-            )
+            means = sums / counts[:, None].clamp_min(1)
+            head.centers.copy_(torch.where(counts[:, None] > 0, means, head.centers))
         head.counts.copy_(counts)
         head.shared.copy_(z.mean(0))
         return labels
@@ -216,15 +253,16 @@ class ACeDeC(TwoSpaces):
             head.V.copy_(head.V[:, order].clone())
             head.b.copy_(head.b[order].clone())
             engine.labels = self.update(view, head)
-            rotated = ((view.latents - head.shared) @ head.V).double()
-            head.spread.copy_(rotated.T @ rotated / len(rotated))
+            u = rotated(view.latents - head.shared, head).double()
+            head.spread.copy_(u.T @ u / len(u))
         engine.world.broadcast(list(head.tensors().values()))
 
     # -- the result -------------------------------------------------------------------------
     @property
     def _inner(self) -> DeepClusterer:
         """The method whose objective forms the clusters; eq. 5 has no weights."""
-        settings = {"n_init": self.n_init}
+        # only DEKM runs k-means after the start
+        settings: dict = {"n_init": self.n_init if self.objective == "dekm" else 1}
         if self.objective in ("dcn", "dkm"):
             settings["weight"] = 1.0
         return OBJECTIVES[self.objective](self.n_clusters, **settings)

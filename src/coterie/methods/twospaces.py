@@ -7,7 +7,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ..deep import DeepClusterer
-from ..parts.axes import betas, masked
+from ..parts.axes import betas, masked, rotated, unrotated
 
 CLUSTER_AXIS = 0.55  # an axis belongs to the cluster space when its beta is larger
 SPACES = ("embedding", "full", "cluster", "shared")
@@ -28,12 +28,12 @@ class TwoSpaces(DeepClusterer):
         self.cluster_dims_ = max(1, int((self.beta_ > CLUSTER_AXIS).sum()))
 
     def transform(self, X: Any, space: str = "embedding") -> np.ndarray:  # (n, d) float32
-        """Embedding z; "full": V'z; its "cluster" axes, the clearest first; its "shared" axes."""
+        """Embedding z; "full": V'Pz; its "cluster" axes, the clearest first; its "shared" axes."""
         check_is_fitted(self, "head_")
         if space == "embedding":
             return super().transform(X)
-        V = self.head_.V.detach()[:, self._axes(space)]
-        return self._map(self._rows(X), lambda z: z @ V)
+        axes = self._axes(space)
+        return self._map(self._rows(X), lambda z: rotated(z, self.head_)[:, axes])
 
     def reconstruct(self, X: Any, space: str = "full") -> np.ndarray:
         """X rebuilt from all axes, or from one space while the other holds the mean of all rows."""
@@ -73,10 +73,10 @@ class TwoSpaces(DeepClusterer):
         with torch.inference_mode():
             values, vectors = torch.linalg.eigh(head.spread[axes, axes])
             along = vectors[:, -1 - component] * values[-1 - component].clamp_min(0).sqrt()
-            walk = (head.centers[cluster] @ head.V).repeat(steps, 1)
+            walk = rotated(head.centers[cluster], head).repeat(steps, 1)
             t = torch.linspace(-reach, reach, steps)[:, None]
-            walk[:, axes] = (head.shared @ head.V)[axes] + t * along
-            return self._to_input(self.network_.decode(walk @ head.V.T).numpy())
+            walk[:, axes] = rotated(head.shared, head)[axes] + t * along
+            return self._to_input(self.network_.decode(unrotated(walk, head)).numpy())
 
     def _axes(self, space: str) -> slice:
         if space not in SPACES:
