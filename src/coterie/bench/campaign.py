@@ -189,8 +189,18 @@ def _scores(estimator, dataset) -> dict:
     return {
         **metrics.scores(y, labels),
         "km": metrics.scores(y, _kmeans(z, k, estimator.random_state)),
-        "label_free": metrics.label_free(z, labels, proba, n_clusters=k),
+        "label_free": metrics.label_free(z, labels, proba, n_clusters=k) | _own(estimator),
     }
+
+
+def _own(estimator) -> dict:
+    """What a method knows of itself: L_sp of CM and C-Net, axes of a cluster space."""
+    found = {}
+    if (restarts := getattr(estimator, "restart_scores_", None)) is not None:
+        found["l_sp"] = float(np.min(restarts))
+    if (dims := getattr(estimator, "cluster_dims_", None)) is not None:
+        found["cluster_dims"] = int(dims)
+    return found
 
 
 def _kmeans(z, k: int, seed: int) -> np.ndarray:  # (n, d) -> (n,)
