@@ -150,7 +150,7 @@ def test_a_prior_of_the_wrong_length_is_refused():
 # -- the toy data of Fig. 1 and Fig. 8 --------------------------------------------------------
 
 TOY, TOY_LABELS = cnet_toy()
-TRUE = np.stack([TOY[TOY_LABELS == c].mean(0) for c in range(5)])
+TRUE = np.stack([TOY[c == TOY_LABELS].mean(0) for c in range(5)])
 ON_TOY = {"init": "random", "prior_strength": per_row(5, 20), "batch_size": 20, "lr": 1e-2}
 ON_TOY |= {"scale": "none", "random_state": 0}
 

@@ -23,6 +23,8 @@ class Head(nn.Module):
         rows: Tensors | None = None,
     ):
         super().__init__()
+        # by name: a file gives them back in its own order, and an optimiser counts parameters
+        params, state, rows = (dict(sorted((t or {}).items())) for t in (params, state, rows))
         self.kinds = {
             "param": list(params or {}),
             "state": list(state or {}),

@@ -62,7 +62,7 @@ class CMEM(Clusterer):
                 "variance": torch.tensor(self.variance),
             }
         )
-        for n_iter in range(1, self.max_iter + 1):
+        for step in range(1, self.max_iter + 1):
             mass, sums, evidence = self._expect(data, head)
             prior = (self.alpha - 1) * head.log_weights.double().sum()
             score = float((evidence + prior) / data.n)
@@ -74,7 +74,7 @@ class CMEM(Clusterer):
             if score - before <= self.tol:
                 break
             before = score
-        return head, score, n_iter
+        return head, score, step
 
     def _expect(self, data: FlatRows, head: Head) -> tuple[torch.Tensor, ...]:
         """Soft counts (k,), soft sums (k, d) and the log likelihood, chunk by chunk."""
