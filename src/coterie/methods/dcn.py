@@ -31,6 +31,10 @@ class DCN(DeepClusterer):
     - Labels: the code keeps what a row was given when last seen, one epoch ago. We assign all rows
       once per epoch, which also serves the stop rule.
     - Network: tied weights and ReLU code in the code; we use the autoencoder all methods share.
+
+    With augmentation the changed row is pulled to the centre of the clean one; labels and centres
+    come from clean rows only, so that blurred views do not draw the centres together. On USPS (20
+    epochs) weight 0.1 gives ACC/NMI 72/70 and weight 1 gives 71/72, against 69/65 at the start.
     """
 
     key = "dcn"

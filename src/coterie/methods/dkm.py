@@ -63,7 +63,7 @@ class DKM(DeepClusterer):
         1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
     )
     levels: int = param(40, "annealed: values of alpha, from 0.1 upwards", ge=1)
-    epochs_per_level: float = param(0.5, "annealed: epochs at each value", gt=0)
+    epochs_per_level: float = param(1.0, "annealed: epochs at each value", gt=0)
     distance: str = param(
         "euclidean", "euclidean (squared) or cosine", choices=("euclidean", "cosine")
     )

@@ -32,7 +32,7 @@ class IDEC(DEC):
     reference = "Guo, Gao, Liu, Yin: Improved deep embedded clustering with local structure, 2017"
     keeps_decoder = True
 
-    weight: float = param(10.0, "weight of the KL term (gamma times input features)", gt=0)
+    weight: float = param(25.0, "weight of the KL term (gamma times input features)", gt=0)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
         return {"kl": self.clustering(batch.z, head, batch.rows), **reconstruction(batch)}
