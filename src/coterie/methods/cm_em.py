@@ -53,7 +53,7 @@ class CMEM(Clusterer):
                 self.head_, best, self.n_iter_ = head, score, n_iter
 
     def _run(self, data: FlatRows, rng: np.random.Generator) -> tuple[Head, float, int]:
-        k, before = self.n_clusters, -np.inf
+        k, before, n_iter = self.n_clusters, -np.inf, 0
         start = kmeans(data, k, rng=rng, n_init=1, max_iter=1, init=self.init)
         head = Head(
             state={
@@ -62,7 +62,8 @@ class CMEM(Clusterer):
                 "variance": torch.tensor(self.variance),
             }
         )
-        for step in range(1, self.max_iter + 1):
+        while n_iter < self.max_iter:
+            n_iter += 1
             mass, sums, evidence = self._expect(data, head)
             prior = (self.alpha - 1) * head.log_weights.double().sum()
             score = float((evidence + prior) / data.n)
@@ -74,7 +75,7 @@ class CMEM(Clusterer):
             if score - before <= self.tol:
                 break
             before = score
-        return head, score, step
+        return head, score, n_iter
 
     def _expect(self, data: FlatRows, head: Head) -> tuple[torch.Tensor, ...]:
         """Soft counts (k,), soft sums (k, d) and the log likelihood, chunk by chunk."""
