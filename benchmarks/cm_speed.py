@@ -19,7 +19,7 @@ ROUNDS = 7
 
 
 def by_hand(X, batch_size, steps, k=10, strength=1.6, lr=1e-3):
-    """The module as one would write it down: the same arithmetic, named terms for a log."""
+    """The module as one would write it down from eq. 11 (CM itself sums k-by-k products)."""
     n, d = X.shape
     encoder = nn.Parameter(torch.randn(k, d) * 0.05)
     encoder_bias = nn.Parameter(torch.zeros(k))
