@@ -66,6 +66,18 @@ class Batch:
     def x_hat(self) -> torch.Tensor:
         return self.network.decode(self.z)
 
+    def others(self, rows: torch.Tensor) -> torch.Tensor:
+        """Any rows of the data, clean, by position: (m,) -> (m, *shape)."""
+        return self._engine.rows.take(rows)
+
+    def draw(
+        self, make: Callable[[int, torch.Generator], torch.Tensor], *keys: str | int
+    ) -> torch.Tensor:
+        """Noise of this step, one entry per row: `make(b, generator)`, drawn for the whole batch
+        and cut, so that it does not depend on the number of processes."""
+        whole = make(self.size, self._engine.stream(*keys))
+        return self._world.share(whole) if self.size >= self._world.size else whole
+
     def mean(self, t: torch.Tensor) -> torch.Tensor:
         """Mean over the whole batch, all processes, with gradient: (b, ...) -> (...)."""
         if self._world.size == 1:

@@ -17,6 +17,7 @@ METHODS = {
     "ae_subkmeans": ("ae", "AESubKMeans"),
     "spectral": ("neighbours", "Spectral"),
     "umap_gmm": ("neighbours", "UMAPGMM"),
+    "kith": ("kith", "Kith"),
     "dec": ("dec", "DEC"),
     "cm": ("cm", "CM"),
     "cm_em": ("cm_em", "CMEM"),

@@ -1,0 +1,324 @@
+"""Kith: rows and their neighbours belong together."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..batch import Batch, Terms, View
+from ..data.rows import Rows
+from ..deep import DeepClusterer
+from ..engine import Engine
+from ..head import Head
+from ..nets.body import FeatureNet
+from ..params import param
+from ..parts import features as kinds
+from ..parts.assign import kl, target_distribution
+from ..parts.graph import neighbours, smooth
+from ..parts.merge import agreement, joint, one_hot, spectral_merge
+from ..phases import Call, Phase
+from ..rng import numpy_rng, torch_rng
+from ..world import join
+
+STEPS, REFINE_STEPS = 800, 200  # of a fit, whatever the number of rows
+FEW_ROWS = 2000  # below, 5 neighbours instead of 10
+JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
+DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
+SAMPLE_VALUES = 2**26
+
+
+def sample_rows(rows: Rows, seed: int) -> torch.Tensor:
+    """The rows from which features are learned: all, or a fixed number at random."""
+    most = min(kinds.SAMPLE_ROWS, max(2000, SAMPLE_VALUES // math.prod(rows.shape)))
+    if rows.n <= most:
+        return rows.slice(0, rows.n)
+    picked = numpy_rng(seed, "sample").choice(rows.n, most, replace=False)
+    return rows.take(torch.from_numpy(np.sort(picked)))
+
+
+def find_kind(rows: Rows, asked: str) -> str:
+    if asked != "auto":
+        return asked
+    raw = rows.source[: min(rows.n, 2000)]
+    sparse = hasattr(raw, "toarray")
+    raw = torch.from_numpy(np.array(raw.toarray() if sparse else raw, np.float32))
+    return kinds.guess_kind(raw, sparse, rows.shape)
+
+
+def fit_features(features: kinds.Features, rows: Rows, seed: int) -> None:
+    """Learn the features' axes from a sample of the rows."""
+    scaling = rows.scaling
+    undo = {"origin": scaling.shift, "unit": 1 / scaling.factor} if len(rows.shape) == 1 else {}
+    features.fit(sample_rows(rows, seed), torch_rng(seed, "features"), **undo)
+
+
+class Kith(DeepClusterer):
+    """Cluster by asking: do I and my neighbours belong together?
+
+    Fixed features (HOG and pixels, standardised columns, tf-idf directions; `parts.features`)
+    give a graph of nearest neighbours. A small network with several softmax heads then learns to
+    give a row i and a random neighbour j the same output, and to use all outputs:
+    mean of -log <p_i, p_j> minus balance times the entropy of the mean p, both rows as random
+    views. No decoder, no pre-training.
+
+    Direct heads have one output per cluster; the entropy makes their clusters equal in size.
+    Over-heads have about four times as many outputs, which are merged by a normalised cut of the
+    graph of outputs (J_ab: how often an edge joins a and b), so that sizes are free.
+
+    `candidates_` holds the labels of both and how well they agree. `refine` at last trains the
+    chosen head on its own assignment, averaged over the graph and sharpened as DEC does.
+    """
+
+    key = "kith"
+    title = "Kith"
+    summary = "neighbours belong together: a graph, a small network, many heads; no pre-training"
+    reference = "coterie; after SCAN (Van Gansbeke et al. 2020) and DEC"
+    tiny = {"hidden": (16,), "embedding_dim": 8, "epochs": 12, "refine_epochs": 1, "n_neighbors": 5}
+
+    kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
+    sizes: str = param(
+        "auto",
+        "equal (direct head), free (merged over-head), or the one that fits the graph better",
+        choices=("auto", "equal", "free"),
+    )
+    n_neighbors: int | None = param(None, "of each row; None: 10, or 5 under 2,000 rows", ge=1)
+    balance: float = param(2.0, "weight of the entropy of the mean output", ge=0)
+    direct_heads: int = param(5, "heads with one output per cluster", ge=1)
+    over_heads: int = param(3, "heads with more outputs than clusters", ge=1)
+    outputs: int | None = param(
+        None, "outputs of an over-head; None: four per cluster, 40 at least, n / 5 at most", ge=1
+    )
+    mix: float = param(0.5, "largest share of a neighbour in a view", ge=0, le=1)
+    noise: float = param(0.1, "noise of a view, in deviations of each feature", ge=0)
+    drop: float = param(0.5, "share of words or genes that a view loses", ge=0, le=1)
+    hidden: tuple[int, ...] = param((512,), "hidden layers before the embedding", group="network")
+    embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
+    epochs: float | None = param(
+        None, "epochs of training; None: 800 steps", ge=0, group="training"
+    )
+    lr: float = param(5e-3, "peak learning rate", gt=0, group="training")
+    schedule: str = param(
+        "onecycle",
+        "learning-rate schedule",
+        choices=("constant", "polynomial", "onecycle"),
+        group="training",
+    )
+    optimizer: str = param("adamw", "optimiser", choices=("adam", "adamw", "sgd"), group="training")
+    weight_decay: float = param(0.01, "of adamw", ge=0, group="training")
+    refine_epochs: float | None = param(
+        None, "epochs of refining; None: 200 steps", ge=0, group="training"
+    )
+    refine_lr: float = param(2e-3, "learning rate of refining", gt=0, group="training")
+
+    # -- network and plan -------------------------------------------------------------------
+    def _fit(self, rows: Rows) -> None:
+        self.kind_ = find_kind(rows, self.kind)
+        steps = max(1, round(rows.n / self.batch_size))
+        self._batch = math.ceil(rows.n / steps)  # even batches: no tiny last one
+        self._steps = math.ceil(rows.n / self._batch)
+        super()._fit(rows)
+
+    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        if not hasattr(self, "kind_"):  # a loaded model
+            self.kind_ = kinds.KINDS[int(self.head_.kind)]
+        features = kinds.Features(self.kind_, shape)
+        return FeatureNet(features, (*self.hidden, self.embedding_dim), generator)
+
+    def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
+        network.share(join(self.devices))
+        epochs, refine = self.epochs, self.refine_epochs
+        epochs = STEPS / self._steps if epochs is None else epochs
+        refine = REFINE_STEPS / self._steps if refine is None else refine
+        optim = self.optim(weight_decay=self.weight_decay)
+        common = {"batch_size": self._batch, "augment": None}
+        train = self.phase("train", epochs, loss=self.loss, optim=optim, **common)
+        optim = self.optim(weight_decay=self.weight_decay, lr=self.refine_lr)
+        renew = {"update": self.update, "update_every": max(1, self._steps // 2)}
+        hooks = {"loss": self.refine_loss, "tol": 0.0, "optim": optim, **renew}
+        plan = [Call(self._start, "graph"), train, Call(self._choose, "merge")]
+        if not refine:
+            return plan
+        return [*plan, self.phase("refine", refine, **common, **hooks), Call(_settle, "settle")]
+
+    def _start(self, engine: Engine) -> None:
+        """Features of all rows, their graph, and heads with random weights."""
+        rows, network, world = engine.rows, engine.network, engine.world
+        fit_features(network.features, rows, engine.seed)
+        world.broadcast(list(network.features.state_dict().values()))
+        start, stop = world.span(rows.n)
+        with torch.no_grad():
+            parts = [
+                network.features(rows.slice(a, min(a + 4096, stop)))
+                for a in range(start, stop, 4096)
+            ]
+        z = world.concat(torch.cat(parts), rows.n)
+        k = self.n_neighbors or (10 if rows.n >= FEW_ROWS else 5)
+        graph = neighbours(z, min(k, rows.n - 1), numpy_rng(engine.seed, "graph"))
+        outputs = self.outputs or max(40, 4 * self.n_clusters)
+        outputs = max(self.n_clusters, min(outputs, rows.n // 5))
+        g, e = torch_rng(engine.seed, "heads"), self.embedding_dim
+        bound = 1 / math.sqrt(e)
+        widths = {
+            "direct": self.direct_heads * self.n_clusters,
+            "over": self.over_heads * outputs,
+        }
+        params = {k: bound * (2 * torch.rand(e, w, generator=g) - 1) for k, w in widths.items()}
+        params |= {f"{k}_bias": torch.zeros(w) for k, w in widths.items()}
+        state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
+        engine.head = Head(params, state, rows={"z": z, "graph": graph})
+        world.broadcast(list(engine.head.tensors().values()))
+
+    # -- training ---------------------------------------------------------------------------
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        picked = batch.draw(lambda b, g: _choice(b, head.graph.shape[1], g), "pair")
+        partner = head.graph[batch.rows, picked]
+        views = [self._view(batch, head, batch.rows, "own"), self._view(batch, head, partner, "j")]
+        h = batch.network.body(torch.cat(views))
+        near, even = [], []
+        for logits in self._logits(h, head):  # (2b, heads, outputs)
+            log_p, log_q = logits.log_softmax(2).chunk(2)
+            near.append(-torch.logsumexp(log_p + log_q, 2).mean(0))
+            mean = batch.mean((log_p.exp() + log_q.exp()) / 2)
+            even.append((mean * mean.clamp_min(1e-12).log()).sum(1))
+        return {
+            "neighbours": torch.cat(near).mean(),
+            "balance": self.balance * torch.cat(even).mean(),
+        }
+
+    def _logits(self, h: torch.Tensor, head: Head) -> list[torch.Tensor]:  # each (b, heads, out)
+        direct = torch.addmm(head.direct_bias, h, head.direct)
+        over = torch.addmm(head.over_bias, h, head.over)
+        return [
+            direct.view(len(h), self.direct_heads, -1),
+            over.view(len(h), self.over_heads, -1),
+        ]
+
+    def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
+        """A random variant of the rows' features: words lost, or a step towards a neighbour."""
+        features = batch.network.features
+        if features.kind in ("text", "counts"):
+            x = batch.clean if rows is batch.rows else batch.others(rows)
+            d = x.shape[1]
+            keep = batch.draw(
+                lambda b, g: (torch.rand(b, d, generator=g) >= self.drop).float(), key
+            )
+            return features(features.drop(x, keep))
+        z, k, m = head.z[rows], head.graph.shape[1], head.z.shape[1]
+        picked = batch.draw(lambda b, g: _choice(b, k, g), key, "mix")
+        other = head.z[head.graph[rows, picked]]
+        share = batch.draw(lambda b, g: torch.rand(b, 1, generator=g), key, "share") * self.mix
+        noise = batch.draw(lambda b, g: torch.randn(b, m, generator=g), key, "noise")
+        return torch.lerp(z, other, share) + self.noise * head.spread * noise
+
+    # -- merging and choosing ---------------------------------------------------------------
+    def _choose(self, engine: Engine) -> None:
+        """Merge the over-heads, pick the best direct and the best merged head, choose one."""
+        head, rng = engine.head, numpy_rng(engine.seed, "merge")
+        with torch.no_grad():
+            found = self._candidates(engine, rng)
+        name = self._verdict(found)
+        chosen = found[name]
+        state = {"kind": head.kind, "spread": head.spread, "merge": chosen["merge"]}
+        state |= {f"{k}_labels": found[k]["labels"].int() for k in found}
+        state["agreement"] = torch.tensor(
+            agreement([found[k]["labels"].numpy() for k in found])[0, 1]
+        )
+        state["free"] = torch.tensor(int(name == "merged"))
+        k = self.n_clusters
+        engine.head = Head(
+            {"weight": chosen["weight"], "bias": chosen["bias"]},
+            state,
+            {"z": head.z, "graph": head.graph, "target": torch.zeros(engine.rows.n, k)},
+        )
+        engine.labels = None
+        engine.world.broadcast(list(engine.head.tensors().values()))
+        if engine.head.agreement < DISAGREE:
+            engine.notes.append(
+                f"equal and free cluster sizes lead to different clusters (adjusted Rand index "
+                f"{float(engine.head.agreement):.2f}); taken: {name}; compare candidates_"
+            )
+
+    def _candidates(self, engine: Engine, rng: np.random.Generator) -> dict[str, dict]:
+        head, n, k = engine.head, engine.rows.n, self.n_clusters
+        _settle(engine)
+        h = torch.cat([engine.network.body(part) for part in head.z.split(4096)])
+        judged = None
+        if n > JUDGED_ROWS:
+            judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
+        direct, over = [], []
+        for i, (w, b) in enumerate(self._heads(head.direct, head.direct_bias, self.direct_heads)):
+            p = (h @ w + b).softmax(1)
+            made = {"weight": w, "bias": b, "merge": torch.eye(k), "labels": p.argmax(1)}
+            direct.append(made | {"loss": edge_loss(p, head.graph, self.balance, judged)})
+        for w, b in self._heads(head.over, head.over_bias, self.over_heads):
+            p = (h @ w + b).softmax(1)
+            names = spectral_merge(joint(p, head.graph, judged), k, rng)
+            merge = one_hot(names, k)
+            over.append({"weight": w, "bias": b, "merge": merge, "labels": (p @ merge).argmax(1)})
+        central = agreement([m["labels"].numpy() for m in over]).sum(0).argmax()
+        self._all = {"direct": direct, "over": over}
+        return {"direct": min(direct, key=lambda m: m["loss"]), "merged": over[central]}
+
+    def _heads(self, weight: torch.Tensor, bias: torch.Tensor, count: int) -> list[tuple]:
+        return list(zip(weight.data.chunk(count, 1), bias.data.chunk(count)))
+
+    def _verdict(self, found: dict[str, dict]) -> str:
+        if self.sizes != "auto":
+            return {"equal": "direct", "free": "merged"}[self.sizes]
+        return "merged"
+
+    # -- refining ---------------------------------------------------------------------------
+    def update(self, view: View, head: Head) -> torch.Tensor:
+        """Targets: the assignment of each row's neighbourhood, sharpened."""
+        network = view.network
+        training = network.training
+        network.eval()
+        q = torch.cat([self.assign(network.body(part), head) for part in head.z.split(4096)])
+        network.train(training)
+        near = smooth(q, head.graph)
+        k = head.graph.shape[1]
+        head.target.copy_(target_distribution((q + k * near) / (k + 1)))
+        return q.argmax(1)
+
+    def refine_loss(self, batch: Batch, head: Head) -> Terms:
+        z = self._view(batch, head, batch.rows, "own")
+        return {"kl": kl(head.target[batch.rows], self.assign(batch.network.body(z), head))}
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
+        if "merge" not in head:  # still training: the first direct head stands for all
+            k = self.n_clusters
+            return (latents @ head.direct[:, :k] + head.direct_bias[:k]).softmax(1)
+        return (latents @ head.weight + head.bias).softmax(1) @ head.merge
+
+    # -- looking inside ---------------------------------------------------------------------
+    def _after_fit(self) -> None:
+        self.candidates_ = {
+            name: getattr(self.head_, f"{name}_labels").numpy().astype(np.int64)
+            for name in ("direct", "merged")
+        }
+        self.agreement_ = float(self.head_.agreement)
+        self.chosen_ = "merged" if int(self.head_.free) else "direct"
+
+
+def _settle(engine: Engine) -> None:
+    """Normalisation by the moments of clean rows, the same ones on every process."""
+    z = engine.head.z
+    engine.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
+
+
+def _choice(b: int, k: int, generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(k, (b,), generator=generator)
+
+
+@torch.no_grad()
+def edge_loss(p: Any, graph: Any, balance: float, rows: Any = None) -> float:
+    """The training loss of one head on clean rows, over all edges (of `rows`)."""
+    total, own = 0.0, p if rows is None else p[rows]
+    near = graph if rows is None else graph[rows]
+    for a, b in zip(own.split(8192), near.split(8192)):
+        total -= float((a[:, None] * p[b]).sum(2).clamp_min(1e-12).log().sum())
+    mean = p.mean(0)
+    entropy = -float((mean * mean.clamp_min(1e-12).log()).sum())
+    return total / near.numel() - balance * entropy
