@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..batch import Batch, Terms, View
-from ..deep import DeepClusterer
+from ..deep import SCHEDULES, DeepClusterer
 from ..head import Head
 from ..params import param
 from ..parts.assign import cosine_distances, fuzzy_membership, softmin, squared_distances
@@ -44,6 +44,10 @@ class DKM(DeepClusterer):
     - The code carries Adam's moments over from pre-training; here each phase starts its own.
     - Fuzzy membership: the printed exponent 2/(m-1) is for plain distances; with squared ones it is
       1/(m-1). The fuzzifier is m = 1 + 1/alpha, so one schedule serves both memberships.
+
+    Default profile on USPS, one seed: p reaches ACC/NMI 72/73 in 30 epochs, below the published
+    76/78 (weight 0.1: 70/68; weight 10 loses clusters: 51/52). The annealed variant reaches 61/62
+    in 40 epochs against 76/73 in the paper's 200, and 55/52 without augmentation and re-seeding.
     """
 
     key = "dkm"
@@ -58,6 +62,9 @@ class DKM(DeepClusterer):
     keeps_decoder = True
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    lr: float = param(3e-3, "learning rate of clustering", gt=0, group="training")
+    schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
+    epochs: float = param(30, "most epochs of clustering", ge=0, group="training")
     weight: float = param(1.0, "weight of the clustering term (lambda)", ge=0)
     inverse_temperature: float | None = param(
         1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
