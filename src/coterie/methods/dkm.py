@@ -46,8 +46,9 @@ class DKM(DeepClusterer):
       1/(m-1). The fuzzifier is m = 1 + 1/alpha, so one schedule serves both memberships.
 
     Default profile on USPS, one seed: p reaches ACC/NMI 72/73 in 30 epochs, below the published
-    76/78 (weight 0.1: 70/68; weight 10 loses clusters: 51/52). The annealed variant reaches 61/62
-    in 40 epochs against 76/73 in the paper's 200, and 55/52 without augmentation and re-seeding.
+    76/78 (in 20 epochs at rate 1e-3: 71/73; weight 0.1: 70/68; weight 10 loses clusters: 51/52).
+    The annealed variant reaches 61/62 in 40 epochs against 76/73 in the paper's 200. At weight 0.1
+    it reaches 59/62, and 55/52 without augmentation and re-seeding.
     """
 
     key = "dkm"
