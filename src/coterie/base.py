@@ -245,7 +245,8 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _map(self, rows: Rows, function: Any) -> np.ndarray:
         """Apply encode and a function to all rows in chunks; memory does not grow with n."""
-        step, out = min(ENCODE_ROWS, rows.chunk), None
+        step = min(ENCODE_ROWS, rows.chunk)
+        out: Any = None
         with torch.inference_mode():
             for start in range(0, rows.n, step):
                 part = function(self.network_.encode(rows.slice(start, start + step))).numpy()

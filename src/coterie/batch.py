@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ class Batch:
 
     def __init__(self, engine: "Engine", index: torch.Tensor, augment: Callable | None):
         self._world = engine.world
-        self.network = engine.network
+        self.network: Any = engine.network
         self.epoch, self.step = engine.epoch, engine.step
         whole = len(index)
         # fewer rows than processes: everybody takes all of them, with a smaller weight
@@ -113,7 +113,7 @@ class Step:
     def __init__(self, engine: "Engine", index: torch.Tensor):
         self._engine, self._index = engine, index
         self.epoch, self.step = engine.epoch, engine.step
-        self.network: nn.Module = engine.network
+        self.network: Any = engine.network
         self.n = engine.rows.n
 
     @cached_property

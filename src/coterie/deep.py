@@ -49,7 +49,9 @@ class DeepClusterer(Clusterer):
     net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
     embedding_dim: int = param(10, "size of the embedding", ge=1, group="network")
     hidden: tuple[int, ...] = param((512, 256), "hidden layers of the mlp", group="network")
-    channels: tuple[int, ...] = param((32, 64, 128), "channels of the conv net", group="network")
+    channels: tuple[int, int, int] = param(
+        (32, 64, 128), "channels of the conv net", group="network"
+    )
     activation: str = param("relu", "of the mlp", choices=tuple(ACTIVATIONS), group="network")
     initializer: str = param("xavier", "starting weights", choices=INITIALIZERS, group="network")
 
@@ -131,7 +133,7 @@ class DeepClusterer(Clusterer):
     # -- helpers for `training` -------------------------------------------------------------
     def phase(self, name: str, epochs: float, **changes: Any) -> Phase:
         """A phase with this estimator's batch size, optimiser, augmentation and stop rule."""
-        settings = {
+        settings: dict[str, Any] = {
             "batch_size": self.batch_size,
             "optim": self.optim(),
             "augment": self._augmentation(),
@@ -142,7 +144,11 @@ class DeepClusterer(Clusterer):
         return Phase(name, epochs, **(settings | changes))
 
     def optim(self, **changes: Any) -> Optim:
-        settings = {"kind": self.optimizer, "lr": self.lr, "schedule": self.schedule}
+        settings: dict[str, Any] = {
+            "kind": self.optimizer,
+            "lr": self.lr,
+            "schedule": self.schedule,
+        }
         settings |= {"momentum": self.momentum, "clip": self.clip}
         return Optim(**(settings | changes))
 

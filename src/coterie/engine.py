@@ -7,6 +7,7 @@ tensors and counters, and a resumed run makes the same bits as one that was neve
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -51,7 +52,7 @@ class Engine:
         self.seed, self.world, self.progress = seed, world, progress
         self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
         self.time_budget, self.empty = time_budget, empty
-        self.head: Head | None = None
+        self.head: Any = None  # a Head from `init` on
         self.labels: torch.Tensor | None = None
         self.history: list[dict] = []
         self.seconds: dict[str, float] = {}
@@ -139,7 +140,7 @@ class Engine:
                     f"{self.epoch}, step {self.step}; lower the learning rate or its weight"
                 )
         params, optim, optimizer = self._optims[name]
-        total = sum(terms.values()) if len(terms) > 1 else next(iter(terms.values()))
+        total: Any = sum(terms.values()) if len(terms) > 1 else next(iter(terms.values()))
         # gradients go to this optimiser's parameters only: a generator's turn leaves the critic be
         grads = torch.autograd.grad(
             total * weight if weight != 1 else total, params, allow_unused=True
@@ -209,7 +210,7 @@ class Engine:
         return bool(moved)
 
     def _end_epoch(self, steps: int, begin: float) -> None:
-        record = {"phase": self.phase.name, "epoch": self.epoch}
+        record: dict[str, Any] = {"phase": self.phase.name, "epoch": self.epoch}
         sums = torch.tensor(list(self._sums.values()), dtype=torch.float64)
         means = self.world.sum(sums) / steps
         record |= dict(zip(self._sums, means.tolist()))
@@ -239,7 +240,7 @@ class Engine:
 
     def _fit_budget(self, plan: list[Phase | Call], begin: float) -> None:
         """Shorten this phase so that it takes its share of the time that is left."""
-        left = self.time_budget - sum(self.seconds.values())
+        left = (self.time_budget or 0) - sum(self.seconds.values())
         later = [p.epochs for p in plan[self.index + 1 :] if isinstance(p, Phase)]
         share = left * self.phase.epochs / (self.phase.epochs + sum(later) or 1)
         pace = (time.perf_counter() - begin) / self.step

@@ -1,5 +1,7 @@
 """The head: everything a method adds to the network, as named tensors of three kinds."""
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import nn
 
@@ -34,6 +36,10 @@ class Head(nn.Module):
             self.register_parameter(name, nn.Parameter(_own(tensor)))
         for name, tensor in {**(state or {}), **(rows or {})}.items():
             self.register_buffer(name, _own(tensor))
+
+    if TYPE_CHECKING:  # a name may be any of the tensors
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def tensors(self, kinds: tuple[str, ...] = ("param", "state", "rows")) -> Tensors:
         """Flat view for files: "param.centers", "state.counts", "rows.target"."""

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -27,12 +27,12 @@ def reconstruction(batch: Batch, head: Head | None = None) -> Terms:
     return {"reconstruction": (batch.clean - batch.x_hat).square().flatten(1).sum(1).mean()}
 
 
-def pretraining(method: "DeepClusterer", network: torch.nn.Module) -> list[Phase | Call]:
+def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
     """The phases of `method.pretrain`; the layer-wise ones end with a fine-tuning of the whole."""
     optim = Optim(
         kind=method.pretrain_optimizer, lr=method.pretrain_lr, schedule=method.pretrain_schedule
     )
-    common = {"batch_size": method.batch_size, "optim": optim}
+    common: dict[str, Any] = {"batch_size": method.batch_size, "optim": optim}
 
     def corrupt(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return dropout_rows(x, generator, CORRUPTION)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ GMM_ROWS = 200_000  # rows that EM sees, at most
 
 
 def mixture_head(
-    z: np.ndarray, k: int, seed: int, *, start: str, covariance: str, n_init: int
+    z: np.ndarray, k: int, seed: int, *, start: Any, covariance: Any, n_init: int
 ) -> Head:
     """EM on z (n, d); a covariance that is not positive definite gets a larger ridge."""
     spread = float(z.var(0).mean()) or 1.0
@@ -29,7 +30,7 @@ def mixture_head(
         model = GaussianMixture(
             k,
             covariance_type=covariance,
-            init_params={"kmeans": "kmeans", "random": "random"}[start],
+            init_params=start,
             n_init=n_init,
             reg_covar=ridge * spread,
             random_state=seed % 2**32,

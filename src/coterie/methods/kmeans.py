@@ -1,5 +1,7 @@
 """k-means on the rows themselves, or on their principal components."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -20,7 +22,7 @@ def gaussian_scores(latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d
     return -squared_distances(latents, head.centers) / (2 * head.variance)
 
 
-def kmeans_head(latents: torch.Tensor, k: int, rng: np.random.Generator, **options) -> Head:
+def kmeans_head(latents: Any, k: int, rng: np.random.Generator, **options) -> Head:
     found = kmeans(latents, k, rng=rng, **options)
     n, d = latents.shape
     variance = torch.tensor(max(found.inertia / (n * d), 1e-12), dtype=torch.float32)

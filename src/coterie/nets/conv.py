@@ -24,7 +24,7 @@ class Conv(nn.Module):
         # the papers' rule: no padding in the third layer unless the height divides by 8
         last_pad = 1 if h % 8 == 0 or min(h, w) < 9 else 0
         layers = ((5, 2), (5, 2), (3, last_pad))
-        sizes = [(h, w)]
+        sizes: list[tuple[int, ...]] = [(h, w)]
         for kernel, pad in layers:
             sizes.append(tuple((s + 2 * pad - kernel) // 2 + 1 for s in sizes[-1]))
         widths = [c, *channels]
