@@ -23,6 +23,7 @@ class Cell:
     runs: list[dict]
     changed: dict = field(default_factory=dict)  # what is shorter or smaller than asked
     failed: int = 0
+    instead: bool = False  # defaults where nothing is published
 
     def values(self, metric: str, row: Row, paper: Paper) -> list[float]:
         found = (figure(run, metric, row, paper) for run in self.runs)
