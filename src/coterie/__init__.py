@@ -22,6 +22,7 @@ _PUBLIC = {
     "AESubKMeans": "methods.ae",
     "Spectral": "methods.neighbours",
     "UMAPGMM": "methods.neighbours",
+    "Leiden": "methods.leiden",
     "Kith": "methods.kith",
     "DEC": "methods.dec",
     "CM": "methods.cm",

@@ -17,6 +17,7 @@ METHODS = {
     "ae_subkmeans": ("ae", "AESubKMeans"),
     "spectral": ("neighbours", "Spectral"),
     "umap_gmm": ("neighbours", "UMAPGMM"),
+    "leiden": ("leiden", "Leiden"),
     "kith": ("kith", "Kith"),
     "dec": ("dec", "DEC"),
     "cm": ("cm", "CM"),

@@ -210,7 +210,7 @@ class Kith(DeepClusterer):
         other = head.z[head.graph[rows, picked]]
         share = batch.draw(lambda b, g: torch.rand(b, 1, generator=g), key, "share") * self.mix
         noise = batch.draw(lambda b, g: torch.randn(b, m, generator=g), key, "noise")
-        return torch.lerp(z, other, share) + self.noise * head.spread * noise
+        return z + share * (other - z) + self.noise * head.spread * noise
 
     # -- merging and choosing ---------------------------------------------------------------
     def _choose(self, engine: Engine) -> None:
@@ -248,7 +248,7 @@ class Kith(DeepClusterer):
         if n > JUDGED_ROWS:
             judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
         direct, over = [], []
-        for i, (w, b) in enumerate(self._heads(head.direct, head.direct_bias, self.direct_heads)):
+        for w, b in self._heads(head.direct, head.direct_bias, self.direct_heads):
             p = (h @ w + b).softmax(1)
             made = {"weight": w, "bias": b, "merge": torch.eye(k), "labels": p.argmax(1)}
             direct.append(made | {"loss": edge_loss(p, head.graph, self.balance, judged)})

@@ -1,4 +1,4 @@
-"""Features in which near means alike: one recipe per kind of data, fixed after one look at a sample.
+"""Features in which near means alike: one recipe per kind of data, learned from a sample.
 
 image   histograms of oriented gradients and, at half weight, pixels; 50 principal components each
 table   skewed non-negative columns in logarithms, columns standardised; components of wide tables

@@ -54,7 +54,7 @@ def by_cells(z, k, rng, cell_rows=CELL_ROWS, probes=PROBES):  # (n, d) -> (n, k)
     order = torch.argsort(cell, stable=True)
     ends = torch.bincount(cell, minlength=count).cumsum(0).tolist()
     members = [order[a:b] for a, b in zip([0, *ends], ends)]
-    near = squared_distances(centers, centers).argsort(1, stable=True)
+    near = squared_distances(centers, centers).argsort(dim=1, stable=True)
     out = torch.empty(n, k, dtype=torch.int64)
     for c, rows in enumerate(members):
         if not len(rows):

@@ -26,8 +26,7 @@ def spectral_merge(j, k, rng, n_init=20):  # (o, o) -> (o,) int64 in 0..k-1
         return torch.arange(o)
     mass = j.sum(1).clamp_min(1e-12)
     root = mass.sqrt()
-    values, vectors = torch.linalg.eigh(j / root[:, None] / root)
-    v = vectors[:, -k:]
+    v = torch.linalg.eigh(j / root[:, None] / root).eigenvectors[:, -k:]
     v = v / v.norm(dim=1, keepdim=True).clamp_min(1e-12)
     best, found = np.inf, None
     for _ in range(n_init):

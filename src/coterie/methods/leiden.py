@@ -1,0 +1,119 @@
+"""Leiden: communities of the neighbour graph that Kith learns from, without a network."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+from torch import nn
+
+from ..data.rows import Rows
+from ..head import Head
+from ..params import param
+from ..parts import features as kinds
+from ..parts.graph import neighbours
+from ..parts.merge import greedy_merge, joint, one_hot
+from ..rng import derive, numpy_rng
+from .kith import FEW_ROWS, find_kind, fit_features
+from .neighbours import Transductive
+
+BISECTIONS = 25
+
+
+class Leiden(Transductive):
+    """Communities of the nearest-neighbour graph, at the resolution that gives n_clusters.
+
+    Features and graph are those of Kith. The resolution is found by bisection; if no resolution
+    gives exactly n_clusters, the next larger number of communities is merged down, the pair that
+    is joined most above chance first. New rows take the label of the nearest training row.
+    """
+
+    key = "leiden"
+    title = "Leiden"
+    summary = "communities of Kith's neighbour graph (needs the extra `leiden`)"
+    reference = "Traag, Waltman, van Eck 2019"
+    tiny = {"n_iterations": 1}
+
+    kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
+    n_neighbors: int | None = param(None, "of each row; None: 10, or 5 under 2,000 rows", ge=1)
+    n_iterations: int = param(2, "passes of the algorithm at each resolution", ge=1)
+
+    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        if not hasattr(self, "kind_"):  # a loaded model
+            self.kind_ = kinds.KINDS[int(self.head_.kind)]
+        return FeatureOnly(kinds.Features(self.kind_, shape))
+
+    def _fit(self, rows: Rows) -> None:
+        self.kind_ = find_kind(rows, self.kind)
+        self.network_ = self.build_network(rows.shape, torch.Generator())
+        # one thread: sums over threads may come in any order, and labels would not repeat
+        with threadpool_limits(1):
+            fit_features(self.network_.features, rows, self.seed_)
+            z = self._map(rows, lambda latents: latents)
+            labels = self._label_rows(z)
+        state = {"known": torch.from_numpy(z), "labels": torch.from_numpy(labels)}
+        state["kind"] = torch.tensor(kinds.KINDS.index(self.kind_))
+        self.head_ = Head(state=state)
+
+    def _label_rows(self, z: np.ndarray) -> np.ndarray:  # (n, m) -> (n,) int64
+        n = len(z)
+        k = min(self.n_neighbors or (10 if n >= FEW_ROWS else 5), n - 1)
+        near = neighbours(torch.from_numpy(z), k, numpy_rng(self.seed_, "graph"))
+        labels = self._communities(near)
+        count = int(labels.max()) + 1
+        if count > self.n_clusters:
+            names = greedy_merge(joint(one_hot(labels, count), near), self.n_clusters)
+            labels = names[labels]
+        return labels.numpy()
+
+    def _communities(self, near: torch.Tensor) -> torch.Tensor:  # (n, k) -> (n,)
+        """Bisect the resolution (in logarithms) until there are n_clusters, or just above."""
+        igraph, leidenalg = _libraries()
+        n, k = near.shape
+        edges = np.stack([np.repeat(np.arange(n), k), near.numpy().ravel()], 1)
+        graph = igraph.Graph(n, edges).simplify()
+        seed = derive(self.seed_, "leiden") % 2**31
+
+        def at(resolution: float) -> torch.Tensor:
+            found = leidenalg.find_partition(
+                graph,
+                leidenalg.RBConfigurationVertexPartition,
+                resolution_parameter=resolution,
+                n_iterations=self.n_iterations,
+                seed=seed,
+            )
+            return torch.tensor(found.membership)
+
+        low, high, best = np.log(1e-3), np.log(1e3), None
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            labels = at(float(np.exp(middle)))
+            count = int(labels.max()) + 1
+            if count >= self.n_clusters and (best is None or count <= int(best.max()) + 1):
+                best = labels
+            if count == self.n_clusters:
+                break
+            low, high = (middle, high) if count < self.n_clusters else (low, middle)
+        return labels if best is None else best
+
+
+class FeatureOnly(nn.Module):
+    """The features are the embedding."""
+
+    def __init__(self, features: kinds.Features):
+        super().__init__()
+        self.features, self.embedding_dim = features, features.size
+
+    def encode(self, x: torch.Tensor) -> torch.Tensor:
+        return self.features(x)
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import igraph
+        import leidenalg
+    except ImportError:
+        raise ImportError(
+            "leiden needs leidenalg and igraph: pip install 'coterie[leiden]'"
+        ) from None
+    return igraph, leidenalg

@@ -1,0 +1,343 @@
+"""Kith and its parts: loss, gradients, merging, graph, features."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import NearestNeighbors
+
+import coterie
+from coterie import Kith, Leiden
+from coterie.head import Head
+from coterie.methods.kith import edge_loss
+from coterie.nets.body import FeatureNet, SharedNorm
+from coterie.parts import features as kinds
+from coterie.parts.graph import by_cells, exact, neighbours, smooth
+from coterie.parts.merge import agreement, greedy_merge, joint, spectral_merge
+
+
+def rand(*shape, seed=0):
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+# -- graph --------------------------------------------------------------------------------------
+@settings(max_examples=20, deadline=None)
+@given(st.integers(4, 60), st.integers(1, 8), st.integers(0, 10**6), st.floats(-1e3, 1e3))
+def test_graph_is_that_of_scikit_learn(n, d, seed, shift):
+    z = torch.from_numpy(rng(seed).normal(size=(n, d)).astype(np.float32)) + shift
+    k = min(3, n - 1)
+    mine = exact(z, k)
+    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(z.double().numpy())
+    far, _ = search.kneighbors()
+    ours = (z[:, None].double() - z[mine].double()).norm(dim=2)
+    assert (mine != torch.arange(n)[:, None]).all()  # nobody is his own neighbour
+    np.testing.assert_allclose(ours, far, rtol=1e-3, atol=1e-3 * (1 + 1e-3 * abs(shift)))
+
+
+def test_graph_in_blocks_equals_graph_at_once(monkeypatch):
+    z = rand(100, 5)
+    whole = exact(z, 4)
+    monkeypatch.setattr("coterie.parts.graph.BLOCK", 700)
+    assert torch.equal(exact(z, 4), whole)
+
+
+def test_cells_find_nearly_all_neighbours_and_repeat():
+    z = torch.from_numpy(make_blobs(3000, 8, centers=12, random_state=0)[0].astype(np.float32))
+    true = exact(z, 5)
+    found = by_cells(z, 5, rng(), cell_rows=100, probes=8)
+    assert torch.equal(found, by_cells(z, 5, rng(), cell_rows=100, probes=8))
+    hits = (found[:, :, None] == true[:, None]).any(2).float().mean()
+    assert hits > 0.97
+    assert torch.equal(neighbours(z, 5, rng(), exact_rows=3000), true)
+
+
+def test_cells_with_duplicate_rows_still_have_enough_candidates():
+    found = by_cells(torch.zeros(50, 3), 5, rng(), cell_rows=5, probes=1)
+    assert found.shape == (50, 5) and (found != torch.arange(50)[:, None]).all()
+
+
+def test_too_many_neighbours_says_both_numbers():
+    with pytest.raises(ValueError, match="k=9 neighbours of 5 rows"):
+        neighbours(rand(5, 2), 9, rng())
+
+
+def test_smooth_and_joint_against_loops():
+    p, graph = rand(30, 4).softmax(1), exact(rand(30, 3, seed=1), 3)
+    mean, j = torch.zeros(30, 4), torch.zeros(4, 4)
+    for i, a in itertools.product(range(30), range(3)):
+        mean[i] += p[graph[i, a]] / 3
+        j += torch.outer(p[i], p[graph[i, a]]) / 90
+    torch.testing.assert_close(smooth(p, graph), mean)
+    torch.testing.assert_close(joint(p, graph).float(), (j + j.T) / 2)
+    assert abs(float(joint(p, graph).sum()) - 1) < 1e-6
+
+
+# -- merging ------------------------------------------------------------------------------------
+def brute_force(j, k, rule):
+    """Greedy merging that recomputes every score from the original matrix."""
+    groups = [{a} for a in range(len(j))]
+    mass = j.sum(1)
+
+    def score(a, b):
+        between = sum(j[x, y] for x in a for y in b)
+        d_a, d_b = (sum(mass[x] for x in g) for g in (a, b))
+        return between / (d_a * d_b if rule == "mod" else min(d_a, d_b))
+
+    while len(groups) > k:
+        a, b = max(itertools.combinations(groups, 2), key=lambda pair: score(*pair))
+        groups = [g for g in groups if g not in (a, b)] + [a | b]
+    return {frozenset(g) for g in groups}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(3, 9), st.integers(0, 10**6), st.sampled_from(["mod", "ncut"]))
+def test_merge_order_against_brute_force(o, seed, rule):
+    raw = rng(seed).random((o, o))
+    j = (raw + raw.T) / (2 * raw.sum())
+    for k in range(1, o + 1):
+        names = greedy_merge(torch.from_numpy(j), k, rule).numpy()
+        assert {frozenset(np.flatnonzero(names == c)) for c in range(k)} == brute_force(j, k, rule)
+
+
+@pytest.mark.parametrize("merge", [greedy_merge, lambda j, k: spectral_merge(j, k, rng())])
+def test_merging_finds_blocks_of_unequal_size(merge):
+    truth = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 3])
+    j = np.where(truth[:, None] == truth, 1.0, 0.01) * (1 + 0.1 * rng().random((12, 12)))
+    j = torch.from_numpy((j + j.T) / (2 * j.sum()))
+    assert adjusted_rand_score(merge(j, 4).numpy(), truth) == 1
+
+
+def test_spectral_merge_uses_every_name_and_takes_empty_outputs():
+    p = torch.zeros(40, 6)
+    p[torch.arange(40), torch.arange(40) % 5] = 1  # output 5 has no rows
+    names = spectral_merge(joint(p, exact(rand(40, 2), 3)), 4, rng())
+    assert sorted(set(names.tolist())) == [0, 1, 2, 3] and len(names) == 6
+    assert torch.equal(spectral_merge(torch.eye(3).double(), 3, rng()), torch.arange(3))
+
+
+def test_agreement_is_the_rand_index_of_pairs():
+    labellings = [rng(s).integers(3, size=50) for s in range(3)]
+    table = agreement(labellings)
+    assert table[0, 2] == pytest.approx(adjusted_rand_score(labellings[0], labellings[2]))
+    assert (np.diag(table) == 1).all()
+
+
+# -- the loss -----------------------------------------------------------------------------------
+class OneBatch:
+    """What Kith's loss needs of a batch, on one process."""
+
+    def __init__(self, network, rows):
+        self.network, self.rows, self.size = network, rows, len(rows)
+
+    def draw(self, make, *keys):
+        seed = sum(map(ord, "".join(map(str, keys))))
+        return make(self.size, torch.Generator().manual_seed(seed))
+
+    def mean(self, t):
+        return t.mean(0)
+
+
+def small_problem():
+    method = Kith(3, direct_heads=2, over_heads=2, hidden=(6,), embedding_dim=4, noise=0.1)
+    z = torch.randn(12, 5, generator=torch.Generator().manual_seed(1)).double()
+    features = kinds.Features("table", (5,))
+    network = FeatureNet(features, (6, 4), torch.Generator().manual_seed(2)).double()
+    params = {"direct": rand(4, 6), "over": rand(4, 10), "direct_bias": rand(6)}
+    params |= {"over_bias": rand(10, seed=4)}
+    params = {k: v.double() for k, v in params.items()}
+    head = Head(params, {"spread": z.std(0)}, {"z": z, "graph": exact(z, 3)})
+    return method, OneBatch(network, torch.arange(8)), head
+
+
+def loop_loss(method, batch, head):
+    """The loss as its definition reads: one head, one row, one output at a time."""
+    picked = batch.draw(lambda b, g: torch.randint(3, (b,), generator=g), "pair")
+    partner = torch.stack([head.graph[i, a] for i, a in zip(batch.rows, picked)])
+    views = [method._view(batch, head, batch.rows, "own"), method._view(batch, head, partner, "j")]
+    h = batch.network.body(torch.cat(views))
+    near, even = [], []
+    for weight, bias, heads in (
+        (head.direct, head.direct_bias, 2),
+        (head.over, head.over_bias, 2),
+    ):
+        o = weight.shape[1] // heads
+        for c in range(heads):
+            p = (h @ weight[:, c * o : (c + 1) * o] + bias[c * o : (c + 1) * o]).softmax(1)
+            total = 0
+            for i in range(8):
+                total = total - torch.log(sum(p[i, a] * p[i + 8, a] for a in range(o)))
+            near.append(total / 8)
+            m = p.mean(0)
+            even.append(sum(m[a] * torch.log(m[a]) for a in range(o)))
+    return sum(near) / 4, method.balance * sum(even) / 4
+
+
+def test_loss_and_its_gradient_against_a_loop():
+    method, batch, head = small_problem()
+    params = [*head.parameters(), *batch.network.parameters()]
+    terms, twin = method.loss(batch, head), loop_loss(method, batch, head)
+    torch.testing.assert_close(terms["neighbours"], twin[0])
+    torch.testing.assert_close(terms["balance"], twin[1])
+    mine = torch.autograd.grad(sum(terms.values()), params)
+    theirs = torch.autograd.grad(sum(twin), params)
+    for a, b in zip(mine, theirs):
+        torch.testing.assert_close(a, b)
+
+
+def test_gradient_of_the_loss_by_finite_differences():
+    method, batch, head = small_problem()
+
+    def value(weight, bias):
+        changed = Head({}, {}, {"z": head.z, "graph": head.graph, "spread": head.spread})
+        changed.direct, changed.direct_bias = weight, bias
+        changed.over, changed.over_bias = head.over.data, head.over_bias.data
+        return sum(method.loss(batch, changed).values())
+
+    inputs = (head.direct.data.clone(), head.direct_bias.data.clone())
+    assert torch.autograd.gradcheck(value, [t.requires_grad_() for t in inputs])
+
+
+def test_lowest_loss_is_the_confident_balanced_consistent_head():
+    graph = torch.tensor([[1], [0], [3], [2]])
+    good = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 1]])
+    assert edge_loss(good, graph, 2.0) == pytest.approx(-2 * math.log(2), abs=1e-5)
+    split = good[[0, 2, 1, 3]]  # neighbours apart
+    flat = torch.full((4, 2), 0.5)
+    one = torch.tensor([[1.0, 0]]).repeat(4, 1)
+    assert all(edge_loss(p, graph, 2.0) > edge_loss(good, graph, 2.0) for p in (split, flat, one))
+
+
+# -- network ------------------------------------------------------------------------------------
+def test_shared_norm_is_batch_norm_and_settles_on_exact_moments():
+    norm, twin = SharedNorm(4), torch.nn.BatchNorm1d(4)
+    x = 3 + 2 * rand(16, 4)
+    torch.testing.assert_close(norm(x), twin(x))
+    features = kinds.Features("table", (4,))
+    network = FeatureNet(features, (5, 3), torch.Generator().manual_seed(0))
+    network.settle(x)
+    seen = network.layers[0](x)
+    torch.testing.assert_close(network.norms[0].running_mean, seen.mean(0))
+    torch.testing.assert_close(network.norms[0].running_var, seen.var(0, correction=0))
+
+
+# -- features -----------------------------------------------------------------------------------
+def test_kind_is_guessed_by_shape_and_values():
+    counts = torch.from_numpy(rng().poisson(rng(1).gamma(0.1, 2, size=300), (50, 300))).float()
+    pixels = (rand(50, 300) > 0.7) * 255.0
+    assert kinds.guess_kind(rand(5, 8, 8), False, (1, 8, 8)) == "image"
+    assert kinds.guess_kind(counts, False, (300,)) == "counts"
+    assert kinds.guess_kind(counts, True, (300,)) == "counts"
+    assert kinds.guess_kind(pixels, False, (300,)) == "table"
+    assert kinds.guess_kind(rand(50, 300), True, (300,)) == "text"
+    assert kinds.guess_kind(rand(50, 6), False, (6,)) == "table"
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("image", (1, 8, 8)), ("image", (3, 40, 36)), ("table", (5,)), ("table", (130,))]
+    + [("text", (160,)), ("counts", (30,)), ("text", (1600,))],
+)
+def test_features_have_the_announced_size_on_few_and_many_rows(kind, shape):
+    for n in (2, 60):
+        x = rand(n, *shape)
+        made = kinds.Features(kind, shape).fit(x, torch.Generator().manual_seed(0))(x)
+        assert made.shape == (n, kinds.size(kind, shape)) and bool(made.isfinite().all())
+
+
+def test_hog_sees_direction_not_brightness():
+    across, along = torch.zeros(2, 1, 32, 32)
+    across[:, :, 16:] = 1
+    along[:, 16:] = 1
+    images = torch.stack([across, 0.5 * across + 0.3, along])
+    made = kinds.hog(images)
+    assert made.shape == (3, 576)
+    assert (made[0] - made[1]).norm() < 0.1 * (made[0] - made[2]).norm()
+
+
+def test_skewed_columns_are_logged_in_the_users_units():
+    raw = torch.from_numpy(
+        np.stack([np.exp(rng().normal(0, 2, 400)), rng(1).normal(5, 1, 400)], 1)
+    ).float()
+    origin, unit = raw.mean(0), raw.std(0)
+    features = kinds.Features("table", (2,))
+    z = features.fit((raw - origin) / unit, torch.Generator(), origin, unit)((raw - origin) / unit)
+    assert features.logged.tolist() == [True, False]
+    logs = raw[:, 0].log1p()
+    torch.testing.assert_close(
+        z[:, 0], (logs - logs.mean()) / logs.std(correction=0), atol=2e-3, rtol=2e-3
+    )
+
+
+def test_wide_axes_agree_with_the_full_covariance(monkeypatch):
+    x = torch.randn(200, 40, generator=torch.Generator().manual_seed(0)) * torch.logspace(1, -2, 40)
+    full = kinds.leading_axes(x, 5, torch.Generator())
+    monkeypatch.setattr(kinds, "EXACT", 1)
+    quick = kinds.leading_axes(x, 5, torch.Generator().manual_seed(1))
+    torch.testing.assert_close(full[0], quick[0], atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(full[1], quick[1], atol=1e-3, rtol=1e-3)
+
+
+# -- the method ---------------------------------------------------------------------------------
+FAST = {"hidden": (64,), "embedding_dim": 32, "random_state": 0}
+
+
+def test_kith_finds_blobs_and_says_what_it_found(tmp_path):
+    X, y = make_blobs(300, 6, centers=4, cluster_std=0.5, random_state=1)
+    model = Kith(4, epochs=60, refine_epochs=2, **FAST).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert model.kind_ == "table" and set(model.candidates_) == {"direct", "merged"}
+    assert model.agreement_ > 0.9 and not model.notes_
+    new = make_blobs(80, 6, centers=4, cluster_std=0.5, random_state=1)[0] + 0.01
+    model.save(tmp_path / "m")
+    again = coterie.load(tmp_path / "m")
+    assert np.array_equal(again.predict(new), model.predict(new))
+    assert again.agreement_ == model.agreement_ and again.chosen_ == model.chosen_
+    assert np.array_equal(again.candidates_["merged"], model.candidates_["merged"])
+
+
+def test_free_sizes_beat_equal_ones_on_unequal_blobs():
+    X, y = make_blobs([400, 60, 40], 5, cluster_std=0.5, random_state=2)
+    found = {}
+    for sizes in ("equal", "free"):
+        model = Kith(3, sizes=sizes, epochs=40, refine_epochs=0, **FAST).fit(X)
+        found[sizes] = adjusted_rand_score(y, model.labels_)
+        assert model.chosen_ == {"equal": "direct", "free": "merged"}[sizes]
+    assert found["free"] > 0.95 > found["equal"]
+    assert any("candidates_" in note for note in model.notes_)
+
+
+def test_text_and_counts_lose_words_in_their_views():
+    topics = rng().dirichlet(np.full(80, 0.05), size=3)
+    y = rng(1).integers(3, size=150)
+    words = np.stack([rng(i).multinomial(60, topics[c]) for i, c in enumerate(y)])
+    text = sp.csr_matrix(words / np.linalg.norm(words, axis=1, keepdims=True))
+    for X, kind in ((text, "text"), (sp.csr_matrix(words.astype(np.float32)), "counts")):
+        model = Kith(3, epochs=30, refine_epochs=1, **FAST).fit(X)
+        assert model.kind_ == kind and adjusted_rand_score(y, model.labels_) > 0.8
+
+
+def test_kith_and_leiden_on_real_digits():
+    data = load_digits()
+    images, y = data.images[:500].astype(np.float32), data.target[:500]
+    kith = Kith(10, epochs=50, refine_epochs=2, direct_heads=2, **FAST).fit(images)
+    assert adjusted_rand_score(y, kith.labels_) > 0.7
+    leiden = Leiden(10, random_state=0).fit(images)
+    assert adjusted_rand_score(y, leiden.labels_) > 0.8
+    assert len(np.unique(leiden.labels_)) == 10
+
+
+def test_leiden_without_its_libraries_names_the_extra(monkeypatch, blobs):
+    monkeypatch.setitem(__import__("sys").modules, "leidenalg", None)
+    with pytest.raises(ImportError, match=r"coterie\[leiden\]"):
+        Leiden(3).fit(blobs[0])
