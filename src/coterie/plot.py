@@ -20,6 +20,7 @@ __all__ = [
     "embedding_map",
     "heat_map",
     "html_card",
+    "image_rows",
     "interpolation_path",
     "learning_curves",
     "reconstruction_pairs",
@@ -113,6 +114,11 @@ def _show(ax, rows, labels=None, figsize=None):
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax
+
+
+def image_rows(rows, *, labels=None, ax: Any = None):
+    """Pictures in lines: `rows` is a list of (m, h, w) or (m, h, w, c) arrays."""
+    return _show(ax, rows, labels)
 
 
 def centers_grid(model, *, columns: int = 10, ax: Any = None):

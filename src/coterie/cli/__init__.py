@@ -22,6 +22,7 @@ COMMANDS = {
     "methods": "list the methods",
     "datasets": "list the named data sets",
     "bench": "run a campaign over data sets, methods and seeds; show the results",
+    "paper": "tables and figures of the papers: what is missing, run it, show it",
     "demo": "cluster scikit-learn's digits with the default method",
 }
 

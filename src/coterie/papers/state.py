@@ -104,26 +104,23 @@ def state_of(paper: Paper, item: Item, book: Book, clock: Clock) -> State:
 def missing(
     paper: Paper, items: list[Item], book: Book, clock: Clock, profile: str | None = None
 ) -> list[PaperJob]:
-    """Jobs that are not in the ledger: one seed of every cell first, quick before slow."""
+    """Jobs that are not in the ledger: one seed of every cell first, then by cost.
+
+    Stand-ins come last within a seed: they can be compared with nothing.
+    """
     found: dict[str, tuple] = {}
     for item in items:
         for slot in slots(paper, item):
             _add(found, slot, profile or slot.main, book, clock)
-    costs = defaultdict(float)
-    for (seed, seconds), job in found.values():
-        costs[seed, job.dataset] += seconds
-    # all of a data set together: it is read once for each seed
-    order = sorted(
-        found.values(),
-        key=lambda pair: (
-            pair[0][0],
-            costs[pair[0][0], pair[1].dataset],
-            pair[1].dataset,
-            pair[0][1],
-            str(pair[1]),
-        ),
-    )
-    return [job for _, job in order]
+    together = defaultdict(float)  # all of a data set in one go: it is read once for each seed
+    for seed, _, seconds, job in found.values():
+        together[seed, job.dataset] += seconds
+
+    def order(entry: tuple) -> tuple:
+        seed, stand_in, seconds, job = entry
+        return seed, stand_in, together[seed, job.dataset], job.dataset, seconds, str(job)
+
+    return [entry[-1] for entry in sorted(found.values(), key=order)]
 
 
 def _add(found: dict, slot: Slot, profile: str, book: Book, clock: Clock):
@@ -134,7 +131,8 @@ def _add(found: dict, slot: Slot, profile: str, book: Book, clock: Clock):
     seconds = clock.seconds(job, params, slot.data.source)
     for seed in sorted(set(range(slot.seeds)) - here):
         made = slot.job(profile, seed)
-        found.setdefault(f"{made} {made.preset} {made.base}", ((seed, seconds), made))
+        entry = (seed, bool(slot.data.stand_in), seconds, made)
+        found.setdefault(f"{made} {made.preset} {made.base}", entry)
 
 
 def spoken(seconds: float) -> str:

@@ -225,3 +225,12 @@ def spell(form: str, stats: dict, item: Item) -> str:
         return "?" if value is None else f"{factor * value:.{item.decimals}f}"
 
     return STATS.sub(one, form)
+
+
+def published_mean(item: Item, row: Row, data: Data, metric: str) -> float | None:
+    """The mean that a table prints for a cell, if it is the paper's own figure."""
+    for name in ("mean", "value"):
+        found = _lookup().get((item.paper, item.published, *row.key, data.key, metric, name))
+        if found and found["value"] is not None and "quoted" not in found["note"]:
+            return found["value"]
+    return None

@@ -11,10 +11,11 @@ from coterie.runs import threads_held
 from .protocol import Item
 
 # CM on the toy data: 2,000 rows, 5 clusters; settings of our own, the paper gives none
-SETTINGS = {"init": "random", "n_init": 1, "scale": "none", "batch_size": 100, "lr": 0.02}
+RATE = {"lr": 0.03, "schedule": "constant"}
+SETTINGS = {**RATE, "init": "random", "n_init": 1, "scale": "none", "batch_size": 40}
 PRIOR = 0.5
-EPOCHS = 8
-ITERATES = 5  # steps of the last epoch that are shown one by one
+EPOCHS = 6
+ITERATES = 4  # steps of the last epoch that are shown one by one
 
 
 def annealing(item: Item):
