@@ -1,6 +1,7 @@
 """DeepClusterer: a clusterer with a network, trained by the engine in phases."""
 
 import dataclasses
+import math
 import warnings
 from typing import Any, ClassVar
 
@@ -44,6 +45,10 @@ class DeepClusterer(Clusterer):
     """
 
     keeps_decoder: ClassVar[bool] = False  # decoder still belongs to the embedding after training
+    # a network learns by steps: (epochs, steps), whichever is longer, where no number is given
+    pretrain_rule: ClassVar[tuple[int, int]] = (20, 600)
+    train_rule: ClassVar[tuple[int, int]] = (20, 700)
+    update_rule: ClassVar[tuple[float, int]] = (1.0, 20)
     align_labels: ClassVar[bool] = False  # k-means restarts, so names of clusters may change
 
     net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
@@ -65,20 +70,27 @@ class DeepClusterer(Clusterer):
         choices=("plain", "denoise", "layerwise"),
         group="training",
     )
-    pretrain_epochs: float = param(20, "epochs of pre-training", ge=0, group="training")
+    pretrain_epochs: float | None = param(
+        None, "epochs of pre-training; None: 20, more for few rows", ge=0, group="training"
+    )
     pretrain_lr: float = param(3e-3, "learning rate of pre-training", gt=0, group="training")
     pretrain_schedule: str = param(
         "onecycle", "learning-rate schedule", choices=SCHEDULES, group="training"
     )
     pretrain_optimizer: str = param("adam", "optimiser", choices=KINDS, group="training")
-    epochs: float = param(20, "most epochs of clustering", ge=0, group="training")
+    epochs: float | None = param(
+        None, "most epochs of clustering; None: 20, more for few rows", ge=0, group="training"
+    )
     lr: float = param(1e-3, "learning rate of clustering", gt=0, group="training")
     schedule: str = param("constant", "learning-rate schedule", choices=SCHEDULES, group="training")
     optimizer: str = param("adam", "optimiser of clustering", choices=KINDS, group="training")
     momentum: float = param(0.9, "momentum of sgd", ge=0, le=1, group="training")
     clip: float | None = param(None, "largest norm of a gradient", gt=0, group="training")
-    update_every: int | float = param(
-        1.0, "full-data update: a float counts epochs, an int mini-batches", gt=0, group="training"
+    update_every: int | float | None = param(
+        None,
+        "full-data update: a float counts epochs, an int mini-batches; None: an epoch, 20 at least",
+        gt=0,
+        group="training",
     )
     tol: float = param(
         1e-3, "stop when a smaller share of labels changes between updates", ge=0, group="training"
@@ -131,17 +143,23 @@ class DeepClusterer(Clusterer):
         return [self.phase("train", self.epochs, loss=self.loss, update=self._update_hook())]
 
     # -- helpers for `training` -------------------------------------------------------------
-    def phase(self, name: str, epochs: float, **changes: Any) -> Phase:
+    def epochs_of(self, given: float | None, rule: tuple[float, int]) -> float:
+        """A length in epochs: as given, or by a rule of (epochs, steps)."""
+        return max(rule[0], rule[1] / self._steps) if given is None else given
+
+    def phase(self, name: str, epochs: float | None, **changes: Any) -> Phase:
         """A phase with this estimator's batch size, optimiser, augmentation and stop rule."""
         settings: dict[str, Any] = {
             "batch_size": self.batch_size,
             "optim": self.optim(),
             "augment": self._augmentation(),
-            "update_every": self.update_every,
+            "update_every": float(self.epochs_of(None, self.update_rule))
+            if self.update_every is None
+            else self.update_every,
             "tol": self.tol,
             "align": self.align_labels,
         }
-        return Phase(name, epochs, **(settings | changes))
+        return Phase(name, self.epochs_of(epochs, self.train_rule), **(settings | changes))
 
     def optim(self, **changes: Any) -> Optim:
         settings: dict[str, Any] = {
@@ -167,6 +185,7 @@ class DeepClusterer(Clusterer):
     # -- fit --------------------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
         world = join(self.devices)
+        self._steps = math.ceil(rows.n / self.batch_size)  # of an epoch
         keyed = self.checkpoint_dir is not None or self.cache_dir is not None
         fingerprint = rows.fingerprint() if keyed else ""
         checkpoint = self._checkpoint(fingerprint)

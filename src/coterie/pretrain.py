@@ -37,6 +37,7 @@ def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
     def corrupt(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return dropout_rows(x, generator, CORRUPTION)
 
+    epochs = method.epochs_of(method.pretrain_epochs, method.pretrain_rule)
     noise = None if method.pretrain == "plain" else corrupt
     plan: list[Phase | Call] = []
     if method.pretrain == "layerwise":
@@ -44,14 +45,12 @@ def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
             raise ValueError(
                 "pretrain='layerwise' needs net='mlp'; use pretrain='plain' or 'denoise'"
             )
-        each = method.pretrain_epochs / (2 * network.levels)  # half of the epochs, then the whole
+        each = epochs / (2 * network.levels)  # half of the epochs, then the whole
         for i in range(network.levels):
             plan.append(_level(i, each, noise, optim, common))
-        plan.append(Phase("pretrain", method.pretrain_epochs / 2, reconstruction, **common))
+        plan.append(Phase("pretrain", epochs / 2, reconstruction, **common))
     else:
-        plan.append(
-            Phase("pretrain", method.pretrain_epochs, reconstruction, augment=noise, **common)
-        )
+        plan.append(Phase("pretrain", epochs, reconstruction, augment=noise, **common))
     return plan
 
 
@@ -88,7 +87,6 @@ class Cache:
         "initializer",
         "batch_size",
         "pretrain",
-        "pretrain_epochs",
         "pretrain_lr",
         "pretrain_schedule",
         "pretrain_optimizer",
@@ -96,6 +94,7 @@ class Cache:
 
     def __init__(self, method: "DeepClusterer", fingerprint: str, seed: int):
         about = {name: getattr(method, name) for name in self.FIELDS}
+        about["epochs"] = method.epochs_of(method.pretrain_epochs, method.pretrain_rule)
         about |= {"data": fingerprint, "seed": seed, "threads": torch.get_num_threads()}
         about["torch"] = torch.__version__
         digest = hashlib.blake2b(

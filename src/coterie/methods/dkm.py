@@ -61,11 +61,11 @@ class DKM(DeepClusterer):
     }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     keeps_decoder = True
+    train_rule = (30, 1000)
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     lr: float = param(3e-3, "learning rate of clustering", gt=0, group="training")
     schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
-    epochs: float = param(30, "most epochs of clustering", ge=0, group="training")
     weight: float = param(1.0, "weight of the clustering term (lambda)", ge=0)
     inverse_temperature: float | None = param(
         1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
