@@ -195,10 +195,10 @@ def test_small_data_get_more_epochs(blobs):
         pretrain, train = (p for p in plan if isinstance(p, Phase))
         assert pretrain.epochs * steps == pytest.approx(500)
         assert train.epochs * steps == pytest.approx(1100)
-        assert train.update_every == 20
+        assert train.update_every * steps == pytest.approx(20)
     model._steps = 1000
     pretrain, train = (p for p in model._plan(None, "") if isinstance(p, Phase))
-    assert (pretrain.epochs, train.epochs, train.update_every) == (10, 15, 500)
+    assert (pretrain.epochs, train.epochs, train.update_every) == (10, 15, 0.5)
 
 
 def test_a_part_of_each_batch_stays_clean(digit_images):
