@@ -1,0 +1,56 @@
+"""Twenty runs of CM for the price of a few: restarts of one batched model, a ledger line each.
+
+    python benchmarks/cm_restarts.py usps,pendigits --variants r,p --restarts 20
+
+The restarts start from weights of their own and see the same rows in the same order. Their lines
+carry `restart` and `n_init` among the parameters, and their share of the cost; L_sp of each
+restart is kept, so that the label-free choice (Tables 2 and 4 of the C-Net paper) can be drawn.
+"""
+
+import argparse
+
+from coterie import registry
+from coterie.bench.campaign import run_one
+from coterie.bench.ledger import Ledger
+from coterie.data import load
+from coterie.metrics import label_free, scores
+from coterie.runs import describe
+
+
+def run(name: str, variant: str, restarts: int, ledger: Ledger, threads: int) -> None:
+    data = load(name)
+    model = registry.get("cm").paper(name, variant=variant, n_init=restarts, random_state=0)
+    key = {"method": "cm", "variant": variant, "profile": "paper", "dataset": name}
+    if ledger.find(key | {"seed": 0, "params": describe(model) | {"restart": 0}}):
+        print(f"{name} cm:{variant}: in the ledger")
+        return
+    result, _ = run_one(model, data, threads)
+    if result["status"] != "ok":
+        raise SystemExit(result["status"])
+    params, z = describe(model), model.transform(data.X)
+    for i, labels in enumerate(model.restart_labels(data.X)):
+        own = label_free(z, labels, n_clusters=model.n_clusters)
+        own["l_sp"] = float(model.restart_scores_[i])
+        line = key | {"seed": i, "params": params | {"restart": i}} | result
+        line |= scores(data.labels, labels) | {"label_free": own}
+        line["aee"] = result["aee"] / restarts
+        line["seconds"] = {k: v / restarts for k, v in result["seconds"].items()}
+        ledger.append(line)
+    print(f"{name} cm:{variant}: {restarts} lines", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("datasets")
+    parser.add_argument("--variants", default="r,p")
+    parser.add_argument("--restarts", type=int, default=20)
+    parser.add_argument("--ledger", default="results/ledger.jsonl")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    for name in args.datasets.split(","):
+        for variant in args.variants.split(","):
+            run(name, variant, args.restarts, Ledger(args.ledger), args.threads)
+
+
+if __name__ == "__main__":
+    main()
