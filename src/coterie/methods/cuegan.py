@@ -1,6 +1,8 @@
 """CueGAN: the cluster is the precise feature from which a generator can rebuild the data."""
 
+import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,19 @@ from ..nets.gan import GAN
 from ..optim import Optim
 from ..params import param
 from ..parts.augment import affine, feature_noise, jitter
-from ..parts.gan import critic_terms, diverged, generator_terms, staircase
+from ..parts.gan import (
+    check_range,
+    critic_terms,
+    diverged,
+    generator_terms,
+    prior_shares,
+    staircase,
+)
 from ..parts.penalty import gradient_penalty, interpolate_rows
 from ..phases import Call, Phase
 
 STAIRS = 30  # steps of eta in the paper: 900,000 / 30,000, and for ORL 30,000 / 1,000
+NETS, ENDS = ("auto", "conv", "mlp"), ("auto", "sigmoid", "tanh", "linear")
 SMALLEST_SHARE = 0.1  # of an equal share: a learned prior never starves a cluster
 
 
@@ -56,68 +66,46 @@ class CueGAN(DeepClusterer):
     tiny = {"hidden": (16,), "channels": (4, 6), "steps": 5, "batch_size": 32, "n_noise": 2}
     scores_are_probabilities = False
 
-    net: str = param(
-        "auto",
-        "auto (conv for images), conv or mlp",
-        choices=("auto", "conv", "mlp"),
-        group="network",
-    )
-    hidden: tuple[int, ...] = param(
-        (512, 512, 512), "units of the mlps at width 1", group="network"
-    )
-    channels: tuple[int, ...] = param(
-        (64, 128, 256), "channels of the conv nets at width 1", group="network"
-    )
-    width: float = param(
-        0.25, "factor on the size of every layer; the paper's is 1", gt=0, group="network"
-    )
+    net: str = param("auto", "auto (conv for images), conv or mlp", choices=NETS, group="network")
+    hidden: tuple[int, ...] = param((512, 512, 512), "mlp units at width 1", group="network")
+    channels: tuple[int, ...] = param((64, 128, 256), "conv channels at width 1", group="network")
+    width: float = param(0.25, "factor on the size of every layer", gt=0, group="network")
     output: str = param(
-        "auto",
-        "range of generated rows: sigmoid (0..1), tanh, linear; auto: sigmoid for images",
-        choices=("auto", "sigmoid", "tanh", "linear"),
-        group="network",
+        "auto", "range of generated rows; auto: sigmoid for images", choices=ENDS, group="network"
     )
     share_trunk: bool = param(False, "one trunk for critic and classifier (worse)", group="network")
     n_noise: int | None = param(None, "noise variables; None: 16, at most one per feature", ge=0)
     prior: str | tuple[float, ...] = param(
         "uniform", "share of each cluster: uniform, learned, or one number per cluster"
     )
-    prior_rate: float = param(0.01, "learned prior: weight of the newest batch", gt=0, le=1)
-    penalty: float = param(100.0, "weight of the gradient penalty (lambda)", ge=0)
-    eta: float = param(10.0, "weight of the entropy term at the start", ge=0)
-    eta_growth: float = param(1.2, "factor on eta at each stair", gt=0)
+    prior_rate: float = param(0.05, "learned prior: weight of the newest batch", gt=0, le=1)
+    penalty: float = param(1.0, "weight of the gradient penalty (lambda)", ge=0)
+    eta: float = param(1.0, "weight of the entropy term at the start", ge=0)
+    eta_growth: float = param(1.0, "factor on eta at each stair", gt=0)
     eta_every: int | None = param(None, "steps per stair; None: a thirtieth of all", ge=1)
 
     init: str = param("random", "no pre-training", choices=("random",), group="training")
     batch_size: int = param(64, "rows per turn", ge=1, group="training")
     steps: int = param(20_000, "generator steps", ge=1, group="training")
-    epochs: float | None = param(
-        None, "instead of steps: passes over the rows", gt=0, group="training"
-    )
+    epochs: float | None = param(None, "instead of steps: passes", gt=0, group="training")
     n_critic: int = param(2, "critic turns per generator step", ge=1, group="training")
     n_class: int = param(1, "classifier turns per generator step", ge=1, group="training")
     double_after: float | None = param(
-        None,
-        "double both after this share of the steps (1/3 in the code)",
-        ge=0,
-        le=1,
-        group="training",
+        None, "share of the steps after which both double", ge=0, le=1, group="training"
     )
-    lr: float = param(5e-4, "learning rate of critic and classifier", gt=0, group="training")
-    generator_lr: float | None = param(
-        None, "learning rate of the generator; None: the same", gt=0, group="training"
-    )
+    lr: float = param(1e-3, "learning rate of critic and classifier", gt=0, group="training")
+    generator_lr: float | None = param(None, "None: the same as lr", gt=0, group="training")
     betas: tuple[float, float] = param((0.5, 0.9), "of adam", group="training")
     slow: float = param(0.999, "memory of the slow copies; 0: none", ge=0, le=1, group="training")
     augment: str = param(
-        "none", "shifts and turns that do not matter: none or affine", choices=("none", "affine"),
+        "none",
+        "affine: turns and shifts do not matter",
+        choices=("none", "affine"),
         group="training",
-    )  # fmt: skip
-    brightness: float = param(
-        0.0, "change of brightness that does not matter", ge=0, group="training"
     )
-    contrast: float = param(0.0, "change of contrast that does not matter", ge=0, group="training")
-    noise: float = param(0.0, "deviation of noise that does not matter", ge=0, group="training")
+    brightness: float = param(0.0, "change that does not matter", ge=0, group="training")
+    contrast: float = param(0.0, "change that does not matter", ge=0, group="training")
+    noise: float = param(0.0, "deviation that does not matter", ge=0, group="training")
 
     # -- hooks ------------------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
@@ -128,9 +116,8 @@ class CueGAN(DeepClusterer):
         super()._fit(rows)
         if diverged([r["earth_mover"] for r in self.history_ if "earth_mover" in r]):
             text = (
-                f"the Earth Mover estimate of {type(self).__name__} fell and then rose again: "
-                f"n_noise={self._noise_size()} may be too many noise variables; use fewer of them, "
-                "or fewer steps"
+                "the Earth Mover estimate fell and rose again: use fewer noise variables than "
+                f"n_noise={self._noise_size()}, or fewer steps"
             )
             self.notes_.append(text)
             warnings.warn(text, stacklevel=3)
@@ -160,22 +147,14 @@ class CueGAN(DeepClusterer):
         k, f = self.n_clusters, latents.shape[1]
         drawn = rng.uniform(-1, 1, (k, f)) * np.sqrt(6 / (k + f))
         weight, bias = torch.from_numpy(drawn.astype(np.float32)), torch.zeros(k)
-        given = (1.0,) * k if isinstance(self.prior, str) else self.prior
-        prior = torch.tensor(given, dtype=torch.float32)
-        state = {"prior": prior / prior.sum()}
+        state = {"prior": prior_shares(self.prior, k)}
         if self.slow:
             state |= {"slow_weight": weight, "slow_bias": bias}
         return Head(params={"weight": weight, "bias": bias}, state=state)
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
-        phase = self.phase(
-            "train",
-            self._epochs,
-            train_step=self.train_step,
-            optimizers=self._optimizers,
-            augment=None,
-        )
-        return [phase]
+        hooks = {"train_step": self.train_step, "optimizers": self._optimizers, "augment": None}
+        return [self.phase("train", self._epochs, **hooks)]
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, f) -> (n, k)
         if self.slow:
@@ -299,34 +278,23 @@ class CueGAN(DeepClusterer):
     # -- settings ---------------------------------------------------------------------------
     def _optimizers(self, network: GAN, head: Head) -> dict[str, tuple[list, Optim]]:
         optim = self.optim(betas=tuple(self.betas))
+        own = replace(optim, lr=self.generator_lr or self.lr)
         classifier = list(network.classifier.parameters())
         critic = classifier if network.critic is None else list(network.critic.parameters())
         return {
             "critic": ([*critic, *network.critic_last.parameters()], optim),
             "classifier": ([*classifier, head.weight, head.bias], optim),
-            "generator": (
-                list(network.generator.parameters()),
-                self.optim(betas=tuple(self.betas), lr=self.generator_lr or self.lr),
-            ),
+            "generator": (list(network.generator.parameters()), own),
         }
 
     def _noise_size(self) -> int:
-        return min(16, self.n_features_in_) if self.n_noise is None else self.n_noise
+        return min(16, math.prod(self.row_shape_)) if self.n_noise is None else self.n_noise
 
     def _output(self, image: bool) -> str:
         return self.output if self.output != "auto" else "sigmoid" if image else "linear"
 
     def _check_settings(self, rows: Rows) -> None:
-        if isinstance(self.prior, str):
-            if self.prior not in ("uniform", "learned"):
-                raise ValueError(
-                    f"prior={self.prior!r}: choose 'uniform', 'learned', or give the shares"
-                )
-        elif len(self.prior) != self.n_clusters or min(self.prior) <= 0:
-            raise ValueError(
-                f"prior={self.prior} has {len(self.prior)} shares but n_clusters is "
-                f"{self.n_clusters}; give one positive number for each cluster"
-            )
+        prior_shares(self.prior, self.n_clusters)
         image = len(rows.shape) == 3
         if not image and (self.augment != "none" or self.brightness or self.contrast):
             raise ValueError(
@@ -334,11 +302,6 @@ class CueGAN(DeepClusterer):
                 f"{rows.shape}; give X as (n, h, w) or leave them out"
             )
         low = {"sigmoid": 0.0, "tanh": -1.0}.get(self._output(image))
-        for start in range(0, rows.n if low is not None else 0, rows.chunk):
-            part = rows.slice(start, start + rows.chunk)
-            if part.min() < low or part.max() > 1:
-                raise ValueError(
-                    f"the generator draws values in {low:g}..1, but X has {part.min():.3g} to "
-                    f"{part.max():.3g} after scale={self.scale!r}; use output='linear' or 'tanh', "
-                    "or another scale"
-                )
+        if low is not None:
+            for start in range(0, rows.n, rows.chunk):
+                check_range(rows.slice(start, start + rows.chunk), low)

@@ -1,6 +1,7 @@
 """Losses of CueGAN as arithmetic, the schedule of eta, and the sign of too many noise variables."""
 
 import numpy as np
+import torch
 from torch.nn.functional import cross_entropy
 
 
@@ -33,3 +34,27 @@ def diverged(curve):
     peak = int(smooth[: len(smooth) // 2].argmax())
     high, low = smooth[peak], smooth[peak:].min()
     return bool(low < 0.5 * high and smooth[-1] - low > 0.5 * (high - low))
+
+
+def prior_shares(prior, k):  # "uniform", "learned" or k positive numbers -> (k,) that sum to 1
+    """Shares of the clusters at the start of training; a learned prior starts with equal ones."""
+    if isinstance(prior, str):
+        if prior not in ("uniform", "learned"):
+            raise ValueError(f"prior={prior!r}: choose 'uniform', 'learned', or give the shares")
+        prior = (1.0,) * k
+    if len(prior) != k or min(prior) <= 0:
+        raise ValueError(
+            f"prior={prior} has {len(prior)} shares but n_clusters is {k}; "
+            "give one positive number for each cluster"
+        )
+    shares = torch.tensor(prior, dtype=torch.float32)
+    return shares / shares.sum()
+
+
+def check_range(x, low):
+    """Raise unless all values lie between `low` and 1, where the generator draws its rows."""
+    if x.min() < low or x.max() > 1:
+        raise ValueError(
+            f"the generator draws values in {low:g}..1, but X has {x.min():.3g} to {x.max():.3g} "
+            "after scaling; use output='linear' or 'tanh', or another scale"
+        )
