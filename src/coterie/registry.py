@@ -33,6 +33,9 @@ METHODS = {
 }
 
 
+DEFAULT = "idec"  # what `coterie fit` uses when no method is named
+
+
 def get(key: str) -> type[Clusterer]:
     """The class of a method, by its key."""
     if key not in METHODS:

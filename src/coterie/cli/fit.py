@@ -69,7 +69,7 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, type]:
 def default_method() -> str:
     from coterie import registry
 
-    return getattr(registry, "DEFAULT", "ae_kmeans")
+    return registry.DEFAULT
 
 
 def build_parser(cls) -> Parser:
