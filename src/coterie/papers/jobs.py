@@ -40,24 +40,14 @@ class PaperJob(Job):
     def estimator(self, n_clusters: int):
         if self.profile != "paper":
             return super().estimator(n_clusters)
-        cls, error = get(self.method), None
+        found = ""
         for name in dict.fromkeys((self.base or self.dataset, self.preset_as)):
             if name:
-                try:
-                    settings = self._published(cls, name)
-                except ValueError as found:
-                    error = error or found
-                else:
-                    common = {"n_clusters": n_clusters, "random_state": self.seed}
-                    return cls(**{**settings, **common, **self.settings})
-        raise error or ValueError(f"{self.dataset} has no name to look settings up under")
-
-    def _published(self, cls, name: str) -> dict:
-        """The settings of this method, or those that it shares with the paper's own."""
-        if not self.preset:
-            return describe(cls.paper(name, variant=self.variant or None))
-        shared = describe(get(self.preset).paper(name))
-        return {**known(cls, shared), **cls.variants.get(self.variant, {})}
+                found = published_settings(self.method, self.variant, self.preset, name)
+                if isinstance(found, dict):
+                    own = {"n_clusters": n_clusters, "random_state": self.seed, **self.settings}
+                    return get(self.method)(**{**found, **own})
+        raise ValueError(found)
 
 
 @dataclass(frozen=True)
@@ -77,6 +67,22 @@ class Slot:
 
     def job(self, profile: str, seed: int) -> PaperJob:
         return replace(self.jobs[profile][0], seed=seed)
+
+
+@cache
+def published_settings(method: str, variant: str, preset: str, name: str) -> dict | str:
+    """The settings of a method on a data set, or those that it shares with the paper's own.
+
+    Where nothing is published the answer is a text that says so.
+    """
+    cls = get(method)
+    try:
+        if not preset:
+            return describe(cls.paper(name, variant=variant or None))
+        shared = describe(get(preset).paper(name))
+    except ValueError as error:
+        return str(error)
+    return {**known(cls, shared), **cls.variants.get(variant, {})}
 
 
 def known(cls, settings: dict) -> dict:
