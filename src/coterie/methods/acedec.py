@@ -232,7 +232,8 @@ class ACeDeC(TwoSpaces):
 
     def update(self, view: View, head: Head) -> torch.Tensor:
         """The objective's own update in the space; means and counts over all rows."""
-        z, W = view.latents, space_map(head).detach()
+        z = view.latents
+        W = space_map(head).detach()
         seen = InSpace(head, centers=head.centers.data @ W)
         labels = self._inner.update(InSpace(view, latents=z @ W), seen)
         if self.objective in HELD:

@@ -7,9 +7,8 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ..deep import DeepClusterer
-from ..parts.axes import betas, masked, rotated, unrotated
+from ..parts.axes import CLUSTER_AXIS, betas, masked, rotated, unrotated
 
-CLUSTER_AXIS = 0.55  # an axis belongs to the cluster space when its beta is larger
 SPACES = ("embedding", "full", "cluster", "shared")
 
 

@@ -11,6 +11,7 @@ from coterie.parts.centers import cluster_sums, kmeans, within_scatter
 from coterie.parts.spaces import beta_optimum
 
 BETA_RATE = 10.0  # Adam moves all numbers at one pace: beta = sigmoid(10 b) learns 10 times faster
+CLUSTER_AXIS = 0.55  # an axis belongs to the cluster space when its beta is larger
 FLAT = 1e-3  # whitening stretches no direction beyond this share of the largest variance
 
 
@@ -69,34 +70,52 @@ def random_rotation(d, rng):  # -> (d, d) float64
 
 
 @torch.no_grad()
-def settle(white, k, rng, n_init, rounds=100):  # (n, d) -> (d, d), (d,), (k, d)
+def settle(white, k, rng, n_init):  # (n, d) -> (d, d), (d,), (k, d)
     """V, beta and centres of whitened rows: k-means and the best space, in turns.
 
     Where the variance is 1 along every axis, the second term of eq. 5 does not depend on V, and
     both have closed forms: V holds the eigenvectors of the scatter A within the clusters, the
-    tightest first, and beta is 1 / (1 + A). Each start draws a rotation and runs k-means on half
-    of its axes, as in the paper; the one with the lowest cost, the sum of A / (1 + A), wins.
+    tightest first, and beta is 1 / (1 + A). Of n_init starts the one with the lowest cost wins.
+    The first and every other one run k-means on half of the axes of a random rotation, as in the
+    paper; those in between keep the cluster axes of the best so far and draw half of the rest:
+    with many axes a start often finds some of the right ones, seldom all at once.
     """
-    n, d = white.shape
+    d = white.shape[1]
     best = None
-    for _ in range(n_init):
-        half = random_rotation(d, rng)[:, : max(1, d // 2)].to(white.dtype)
-        labels = kmeans(white @ half, k, rng=rng, n_init=1).labels
-        centers = white[:k].clone()
-        for _ in range(rounds):
-            sums, counts = cluster_sums(white, labels, k)
-            centers = torch.where(counts[:, None] > 0, sums / counts[:, None].clamp_min(1), centers)
-            A, V = torch.linalg.eigh(within_scatter(white, labels, centers).double() / n)
-            A, V = A.clamp_min(0).to(white.dtype), V.to(white.dtype)
-            beta = beta_optimum(A, torch.ones_like(A))
-            W = V * beta
-            old, labels = labels, squared_distances(white @ W, centers @ W).argmin(1)
-            if torch.equal(old, labels):
-                break
-        cost = float((A / (1 + A)).sum())
-        if best is None or cost < best[0]:
-            best = cost, V, beta, centers
-    return best[1:]
+    for start in range(n_init):
+        known = best[1][:, best[2] > CLUSTER_AXIS] if start % 2 else white.new_zeros(d, 0)
+        drawn = random_rotation(d, rng)[:, : (d - known.shape[1] + 1) // 2].to(white.dtype)
+        # by projection: eigenvectors have no sign, so coordinates in them would not repeat
+        axes = torch.cat([known, torch.linalg.qr(drawn - known @ (known.T @ drawn)).Q], dim=1)
+        labels = kmeans(white @ axes, k, rng=rng, n_init=1, max_iter=10).labels
+        found = _alternate(white, labels, white[:k])
+        if best is None or found[0] < best[0]:
+            best = found
+    _, V, beta, centers = best
+    # at most k - 1 axes are told apart by the clusters; among the others eigh picks what rounding
+    # suggests, so they are drawn, and the signs are fixed: the same data give the same start
+    clear = beta > 0.5 + 1e-3
+    known = V[:, clear] * V[:, clear].gather(0, V[:, clear].abs().argmax(0, keepdim=True)).sign()
+    drawn = random_rotation(d, rng)[:, : d - known.shape[1]].to(white.dtype)
+    rest = torch.linalg.qr(drawn - known @ (known.T @ drawn)).Q
+    beta = torch.cat([beta[clear], beta.new_full((rest.shape[1],), 0.5)])
+    return torch.cat([known, rest], dim=1), beta, centers
+
+
+def _alternate(white, labels, centers, rounds=100):  # -> cost, (d, d), (d,), (k, d)
+    k = len(centers)
+    for _ in range(rounds):
+        sums, counts = cluster_sums(white, labels, k)
+        centers = torch.where(counts[:, None] > 0, sums / counts[:, None].clamp_min(1), centers)
+        scatter = within_scatter(white, labels, centers).double() / len(white)
+        V = torch.linalg.eigh(scatter).eigenvectors.to(white.dtype)
+        A, B = axis_scatter(white, labels, centers, V)
+        beta = beta_optimum(A, B)
+        W = V * beta
+        old, labels = labels, squared_distances(white @ W, centers @ W).argmin(1)
+        if torch.equal(old, labels):
+            break
+    return float((beta.square() * A + (1 - beta).square() * B).sum()), V, beta, centers
 
 
 def error(x, rebuilt):  # -> (); sum over features, mean over rows
