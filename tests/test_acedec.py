@@ -103,7 +103,7 @@ def test_augmented_loss():
     bench = Bench(augment=noise)
     head, batch = bench.head, bench.batch
     beta = betas(head).tolist()
-    gate = [min(max(2 * b - 1, 0), 1) for b in beta]
+    gate = [min(max((b - 0.55) / 0.45, 0), 1) for b in beta]
     centers, shared = bench.coordinates(head.centers), bench.coordinates(head.shared[None])[0]
     clean, changed = bench.coordinates(batch.z_clean), bench.coordinates(batch.z)
     own = [bench.own(row, centers, beta) for row in clean]  # of the original, for both

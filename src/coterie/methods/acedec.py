@@ -66,12 +66,12 @@ class ACeDeC(TwoSpaces):
     Augmentation, with x' the changed row and z' its code: z' is pulled to the centre of z, and each
     space has its own picture to rebuild::
 
-        |x  - dec(V [g * V'(z  - m)] + V V'm)|^2          g = clamp(2 beta - 1, 0, 1)
+        |x  - dec(V [g * V'(z  - m)] + V V'm)|^2          g = clamp((beta - 0.55) / 0.45, 0, 1)
         |x' - dec(V [(1 - g) * V'(z' - m)] + V V'm)|^2
 
     The paper does not say how its masks look. Plain 1 - beta would let at most half of an axis
-    into the shared space, since beta >= 1/2; g runs from 0, no clusters, to 1. Masked axes hold
-    the mean, not 0.
+    into the shared space, since beta >= 1/2; g runs from 0, where an axis counts as shared, to 1.
+    Masked axes hold the mean, not 0.
 
     Other objectives than the paper's "dcn" see the weighted coordinates beta * V'z in place of the
     embedding, and replace the first term. DKM's is its relaxation. The terms of "dec", "idec" and

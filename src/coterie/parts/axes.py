@@ -33,8 +33,8 @@ def space_map(head):  # -> (d, d)
 
 
 def gates(head):  # -> (d,)
-    """Share of each axis that belongs to the cluster space: 0 at beta = 1/2, 1 at beta = 1."""
-    return (2 * betas(head) - 1).clamp(0, 1)
+    """Share of each axis that belongs to the cluster space: 0 up to beta = 0.55, 1 at beta = 1."""
+    return ((betas(head) - CLUSTER_AXIS) / (1 - CLUSTER_AXIS)).clamp(0, 1)
 
 
 def masked(z, head, keep):  # (n, d), (d,) -> (n, d)
