@@ -1,7 +1,6 @@
 """Kith and its parts: loss, gradients, merging, graph, features."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -16,11 +15,17 @@ from sklearn.neighbors import NearestNeighbors
 import coterie
 from coterie import Kith, Leiden
 from coterie.head import Head
-from coterie.methods.kith import edge_loss
 from coterie.nets.body import FeatureNet, SharedNorm
 from coterie.parts import features as kinds
 from coterie.parts.graph import by_cells, exact, neighbours, smooth
-from coterie.parts.merge import agreement, greedy_merge, joint, spectral_merge
+from coterie.parts.merge import (
+    agreement,
+    greedy_merge,
+    joint,
+    normalised_cut,
+    one_hot,
+    spectral_merge,
+)
 
 
 def rand(*shape, seed=0):
@@ -208,14 +213,34 @@ def test_gradient_of_the_loss_by_finite_differences():
     assert torch.autograd.gradcheck(value, [t.requires_grad_() for t in inputs])
 
 
-def test_lowest_loss_is_the_confident_balanced_consistent_head():
+def test_normalised_cut_against_a_loop_and_its_order():
+    labels, graph = torch.from_numpy(rng().integers(3, size=40)), exact(rand(40, 2), 4)
+    ends = [(int(labels[i]), int(labels[b])) for i in range(40) for b in graph[i]]
+    ends += [(b, a) for a, b in ends]
+    shares = [sum(a == c != b for a, b in ends) / sum(a == c for a, b in ends) for c in range(3)]
+    assert normalised_cut(joint(one_hot(labels, 3), graph)) == pytest.approx(np.mean(shares))
     graph = torch.tensor([[1], [0], [3], [2]])
-    good = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-    assert edge_loss(good, graph, 2.0) == pytest.approx(-2 * math.log(2), abs=1e-5)
-    split = good[[0, 2, 1, 3]]  # neighbours apart
-    flat = torch.full((4, 2), 0.5)
-    one = torch.tensor([[1.0, 0]]).repeat(4, 1)
-    assert all(edge_loss(p, graph, 2.0) > edge_loss(good, graph, 2.0) for p in (split, flat, one))
+    cut = [
+        normalised_cut(joint(one_hot(torch.tensor(c), 2), graph))
+        for c in ([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0])
+    ]
+    assert cut == pytest.approx([0, 1, 0.5])  # an empty cluster is no way to a low cut
+
+
+def clusterings(*pairs):
+    return [{"cut": cut, "labels": torch.tensor(labels)} for cut, labels in pairs]
+
+
+def test_choice_follows_the_cut_unless_merging_is_chance():
+    a, b, c = [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 0], [0, 1, 2, 0, 1, 2]
+    firm, loose = clusterings((0.1, a), (0.2, a)), clusterings((0.1, a), (0.2, c))
+    low, high = clusterings((0.05, a), (0.3, b)), clusterings((0.4, a), (0.3, a))
+    verdict = Kith(3)._verdict
+    assert verdict({"direct": firm, "merged": low}) == "direct"  # 0.05 by chance: heads disagree
+    assert verdict({"direct": loose, "merged": clusterings((0.05, a), (0.3, a))}) == "merged"
+    assert verdict({"direct": loose, "merged": low}) == "merged"  # both waver: the cut decides
+    assert verdict({"direct": firm, "merged": high}) == "direct"
+    assert Kith(3, sizes="free")._verdict({"direct": firm, "merged": high}) == "merged"
 
 
 # -- network ------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Kith: rows and their neighbours belong together."""
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,41 +16,17 @@ from ..params import param
 from ..parts import features as kinds
 from ..parts.assign import kl, target_distribution
 from ..parts.graph import neighbours, smooth
-from ..parts.merge import agreement, joint, one_hot, spectral_merge
+from ..parts.merge import greedy_merge, joint, normalised_cut, one_hot, spectral_merge, stability
 from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
 from ..world import join
+from .rowfeatures import find_kind, fit_features, usual_neighbours
 
 STEPS, REFINE_STEPS = 800, 200  # of a fit, whatever the number of rows
-FEW_ROWS = 2000  # below, 5 neighbours instead of 10
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
+CLEARLY = 0.95  # greedy merging replaces spectral if its cut is below this share
+STABLE = 0.7  # merged heads that agree by this adjusted Rand index have found something
 DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
-SAMPLE_VALUES = 2**26
-
-
-def sample_rows(rows: Rows, seed: int) -> torch.Tensor:
-    """The rows from which features are learned: all, or a fixed number at random."""
-    most = min(kinds.SAMPLE_ROWS, max(2000, SAMPLE_VALUES // math.prod(rows.shape)))
-    if rows.n <= most:
-        return rows.slice(0, rows.n)
-    picked = numpy_rng(seed, "sample").choice(rows.n, most, replace=False)
-    return rows.take(torch.from_numpy(np.sort(picked)))
-
-
-def find_kind(rows: Rows, asked: str) -> str:
-    if asked != "auto":
-        return asked
-    raw = rows.source[: min(rows.n, 2000)]
-    sparse = hasattr(raw, "toarray")
-    raw = torch.from_numpy(np.array(raw.toarray() if sparse else raw, np.float32))
-    return kinds.guess_kind(raw, sparse, rows.shape)
-
-
-def fit_features(features: kinds.Features, rows: Rows, seed: int) -> None:
-    """Learn the features' axes from a sample of the rows."""
-    scaling = rows.scaling
-    undo = {"origin": scaling.shift, "unit": 1 / scaling.factor} if len(rows.shape) == 1 else {}
-    features.fit(sample_rows(rows, seed), torch_rng(seed, "features"), **undo)
 
 
 class Kith(DeepClusterer):
@@ -64,11 +39,17 @@ class Kith(DeepClusterer):
     views. No decoder, no pre-training.
 
     Direct heads have one output per cluster; the entropy makes their clusters equal in size.
-    Over-heads have about four times as many outputs, which are merged by a normalised cut of the
-    graph of outputs (J_ab: how often an edge joins a and b), so that sizes are free.
+    Over-heads have about four times as many outputs, which are merged by how often an edge joins
+    two of them (a spectral cut of that table, and a greedy one), so that sizes are free.
 
-    `candidates_` holds the labels of both and how well they agree. `refine` at last trains the
-    chosen head on its own assignment, averaged over the graph and sharpened as DEC does.
+    sizes="auto" takes the clustering with the lowest normalised cut of the neighbour graph (the
+    share of edges that leave a cluster, mean over clusters), with one exception: a merged one is
+    not taken when the merged heads hardly agree with each other (mean adjusted Rand index under
+    0.7) and the direct ones agree better. `candidates_` holds the best labels of each family,
+    `agreement_` their adjusted Rand index.
+
+    `refine` at last trains the chosen head on its own assignment, averaged over the graph and
+    sharpened as DEC does.
     """
 
     key = "kith"
@@ -80,7 +61,7 @@ class Kith(DeepClusterer):
     kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
     sizes: str = param(
         "auto",
-        "equal (direct head), free (merged over-head), or the one that fits the graph better",
+        "equal (direct head), free (merged over-head), or auto: the lower normalised cut",
         choices=("auto", "equal", "free"),
     )
     n_neighbors: int | None = param(None, "of each row; None: 10, or 5 under 2,000 rows", ge=1)
@@ -154,8 +135,8 @@ class Kith(DeepClusterer):
                 for a in range(start, stop, 4096)
             ]
         z = world.concat(torch.cat(parts), rows.n)
-        k = self.n_neighbors or (10 if rows.n >= FEW_ROWS else 5)
-        graph = neighbours(z, min(k, rows.n - 1), numpy_rng(engine.seed, "graph"))
+        k = min(self.n_neighbors or usual_neighbours(rows.n), rows.n - 1)
+        graph = neighbours(z, k, numpy_rng(engine.seed, "graph"))
         outputs = self.outputs or max(40, 4 * self.n_clusters)
         outputs = max(self.n_clusters, min(outputs, rows.n // 5))
         g, e = torch_rng(engine.seed, "heads"), self.embedding_dim
@@ -214,60 +195,63 @@ class Kith(DeepClusterer):
 
     # -- merging and choosing ---------------------------------------------------------------
     def _choose(self, engine: Engine) -> None:
-        """Merge the over-heads, pick the best direct and the best merged head, choose one."""
-        head, rng = engine.head, numpy_rng(engine.seed, "merge")
+        """Merge the over-heads; of all clusterings the one with the lowest normalised cut wins."""
+        head, k = engine.head, self.n_clusters
         with torch.no_grad():
-            found = self._candidates(engine, rng)
+            found = self._candidates(engine)
+        best = {family: min(made, key=lambda c: c["cut"]) for family, made in found.items()}
         name = self._verdict(found)
-        chosen = found[name]
+        chosen, other = best[name], best["direct" if name == "merged" else "merged"]
+        alike = stability([chosen["labels"], other["labels"]])
         state = {"kind": head.kind, "spread": head.spread, "merge": chosen["merge"]}
-        state |= {f"{k}_labels": found[k]["labels"].int() for k in found}
-        state["agreement"] = torch.tensor(
-            agreement([found[k]["labels"].numpy() for k in found])[0, 1]
-        )
-        state["free"] = torch.tensor(int(name == "merged"))
-        k = self.n_clusters
-        engine.head = Head(
-            {"weight": chosen["weight"], "bias": chosen["bias"]},
-            state,
-            {"z": head.z, "graph": head.graph, "target": torch.zeros(engine.rows.n, k)},
-        )
-        engine.labels = None
+        state |= {f"{f}_labels": best[f]["labels"].int() for f in best}
+        state |= {"agreement": torch.tensor(alike), "free": torch.tensor(int(name == "merged"))}
+        state["cuts"] = torch.tensor([best[f]["cut"] for f in ("direct", "merged")])
+        params = {"weight": chosen["weight"], "bias": chosen["bias"]}
+        rows = {"z": head.z, "graph": head.graph, "target": torch.zeros(engine.rows.n, k)}
+        engine.head, engine.labels = Head(params, state, rows), None
         engine.world.broadcast(list(engine.head.tensors().values()))
-        if engine.head.agreement < DISAGREE:
+        if alike < DISAGREE:
             engine.notes.append(
                 f"equal and free cluster sizes lead to different clusters (adjusted Rand index "
-                f"{float(engine.head.agreement):.2f}); taken: {name}; compare candidates_"
+                f"{alike:.2f}); taken: {name}; candidates_ has both"
             )
 
-    def _candidates(self, engine: Engine, rng: np.random.Generator) -> dict[str, dict]:
+    def _verdict(self, found: dict[str, list[dict]]) -> str:
+        """The family with the lower cut; merging that comes out differently each time is chance."""
+        if self.sizes != "auto":
+            return {"equal": "direct", "free": "merged"}[self.sizes]
+        cut = {family: min(c["cut"] for c in made) for family, made in found.items()}
+        if cut["direct"] <= cut["merged"]:
+            return "direct"
+        firm = {f: stability([c["labels"] for c in made]) for f, made in found.items()}
+        return "merged" if firm["merged"] >= min(STABLE, firm["direct"]) else "direct"
+
+    def _candidates(self, engine: Engine) -> dict[str, list[dict]]:
+        """Clusterings of the direct heads, and of the over-heads under the better of two merges."""
         head, n, k = engine.head, engine.rows.n, self.n_clusters
+        rng = numpy_rng(engine.seed, "merge")
         _settle(engine)
         h = torch.cat([engine.network.body(part) for part in head.z.split(4096)])
         judged = None
         if n > JUDGED_ROWS:
             judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
-        direct, over = [], []
-        for w, b in self._heads(head.direct, head.direct_bias, self.direct_heads):
-            p = (h @ w + b).softmax(1)
-            made = {"weight": w, "bias": b, "merge": torch.eye(k), "labels": p.argmax(1)}
-            direct.append(made | {"loss": edge_loss(p, head.graph, self.balance, judged)})
-        for w, b in self._heads(head.over, head.over_bias, self.over_heads):
-            p = (h @ w + b).softmax(1)
-            names = spectral_merge(joint(p, head.graph, judged), k, rng)
-            merge = one_hot(names, k)
-            over.append({"weight": w, "bias": b, "merge": merge, "labels": (p @ merge).argmax(1)})
-        central = agreement([m["labels"].numpy() for m in over]).sum(0).argmax()
-        self._all = {"direct": direct, "over": over}
-        return {"direct": min(direct, key=lambda m: m["loss"]), "merged": over[central]}
 
-    def _heads(self, weight: torch.Tensor, bias: torch.Tensor, count: int) -> list[tuple]:
-        return list(zip(weight.data.chunk(count, 1), bias.data.chunk(count)))
+        def judge(weight: torch.Tensor, bias: torch.Tensor, q: torch.Tensor, merge: torch.Tensor):
+            labels = q.argmax(1)
+            cut = normalised_cut(joint(one_hot(labels, k), head.graph, judged))
+            return {"weight": weight, "bias": bias, "merge": merge, "labels": labels, "cut": cut}
 
-    def _verdict(self, found: dict[str, dict]) -> str:
-        if self.sizes != "auto":
-            return {"equal": "direct", "free": "merged"}[self.sizes]
-        return "merged"
+        direct, merged = [], []
+        for w, b in _split(head.direct, head.direct_bias, self.direct_heads):
+            direct.append(judge(w, b, h @ w + b, torch.eye(k)))
+        for w, b in _split(head.over, head.over_bias, self.over_heads):
+            p = (h @ w + b).softmax(1)
+            j = joint(p, head.graph, judged)
+            ways = [one_hot(names, k) for names in (spectral_merge(j, k, rng), greedy_merge(j, k))]
+            spectral, greedy = (judge(w, b, p @ merge, merge) for merge in ways)
+            merged.append(greedy if greedy["cut"] < CLEARLY * spectral["cut"] else spectral)
+        return {"direct": direct, "merged": merged}
 
     # -- refining ---------------------------------------------------------------------------
     def update(self, view: View, head: Head) -> torch.Tensor:
@@ -298,6 +282,7 @@ class Kith(DeepClusterer):
             name: getattr(self.head_, f"{name}_labels").numpy().astype(np.int64)
             for name in ("direct", "merged")
         }
+        self.cuts_ = dict(zip(("direct", "merged"), self.head_.cuts.tolist()))
         self.agreement_ = float(self.head_.agreement)
         self.chosen_ = "merged" if int(self.head_.free) else "direct"
 
@@ -312,13 +297,5 @@ def _choice(b: int, k: int, generator: torch.Generator) -> torch.Tensor:
     return torch.randint(k, (b,), generator=generator)
 
 
-@torch.no_grad()
-def edge_loss(p: Any, graph: Any, balance: float, rows: Any = None) -> float:
-    """The training loss of one head on clean rows, over all edges (of `rows`)."""
-    total, own = 0.0, p if rows is None else p[rows]
-    near = graph if rows is None else graph[rows]
-    for a, b in zip(own.split(8192), near.split(8192)):
-        total -= float((a[:, None] * p[b]).sum(2).clamp_min(1e-12).log().sum())
-    mean = p.mean(0)
-    entropy = -float((mean * mean.clamp_min(1e-12).log()).sum())
-    return total / near.numel() - balance * entropy
+def _split(weight: torch.Tensor, bias: torch.Tensor, heads: int) -> list[tuple]:
+    return list(zip(weight.data.chunk(heads, 1), bias.data.chunk(heads)))

@@ -14,8 +14,8 @@ from ..parts import features as kinds
 from ..parts.graph import neighbours
 from ..parts.merge import greedy_merge, joint, one_hot
 from ..rng import derive, numpy_rng
-from .kith import FEW_ROWS, find_kind, fit_features
 from .neighbours import Transductive
+from .rowfeatures import find_kind, fit_features, usual_neighbours
 
 BISECTIONS = 25
 
@@ -57,7 +57,7 @@ class Leiden(Transductive):
 
     def _label_rows(self, z: np.ndarray) -> np.ndarray:  # (n, m) -> (n,) int64
         n = len(z)
-        k = min(self.n_neighbors or (10 if n >= FEW_ROWS else 5), n - 1)
+        k = min(self.n_neighbors or usual_neighbours(n), n - 1)
         near = neighbours(torch.from_numpy(z), k, numpy_rng(self.seed_, "graph"))
         labels = self._communities(near)
         count = int(labels.max()) + 1

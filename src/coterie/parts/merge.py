@@ -99,3 +99,19 @@ def agreement(labellings):  # (h, n) -> (h, h) adjusted Rand index of each pair
         for b in range(a):
             out[a, b] = out[b, a] = adjusted_rand_score(labellings[a], labellings[b])
     return out
+
+
+def normalised_cut(j):  # (k, k) -> float in 0..1
+    """Share of the edges at a cluster that leave it, mean over clusters; an empty one counts 1.
+
+    The measure by which Kith compares clusterings of one graph without labels.
+    """
+    d = j.sum(1)
+    return float((1 - j.diagonal() / d.clamp_min(1e-12)).clamp(0, 1).mean())
+
+
+def stability(labellings):  # list of (n,) tensors -> float
+    """Mean adjusted Rand index of all pairs; 1 for a single one."""
+    table = agreement([labels.numpy() for labels in labellings])
+    h = len(table)
+    return float((table.sum() - h) / (h * (h - 1))) if h > 1 else 1.0

@@ -1,0 +1,43 @@
+"""From the rows of a fit to the features that Kith and its graph rivals share."""
+
+import math
+
+import numpy as np
+import torch
+
+from ..data.rows import Rows
+from ..parts import features as kinds
+from ..rng import numpy_rng, torch_rng
+
+SAMPLE_VALUES = 2**26  # values of the sample that features are learned from, at most
+FEW_ROWS = 2000
+
+
+def usual_neighbours(n: int) -> int:
+    """Neighbours of each row, by the number of rows."""
+    return 10 if n >= FEW_ROWS else 5
+
+
+def sample_rows(rows: Rows, seed: int) -> torch.Tensor:
+    """The rows from which features are learned: all, or a fixed number at random."""
+    most = min(kinds.SAMPLE_ROWS, max(2000, SAMPLE_VALUES // math.prod(rows.shape)))
+    if rows.n <= most:
+        return rows.slice(0, rows.n)
+    picked = numpy_rng(seed, "sample").choice(rows.n, most, replace=False)
+    return rows.take(torch.from_numpy(np.sort(picked)))
+
+
+def find_kind(rows: Rows, asked: str) -> str:
+    if asked != "auto":
+        return asked
+    raw = rows.source[: min(rows.n, 2000)]
+    sparse = hasattr(raw, "toarray")
+    raw = torch.from_numpy(np.array(raw.toarray() if sparse else raw, np.float32))
+    return kinds.guess_kind(raw, sparse, rows.shape)
+
+
+def fit_features(features: kinds.Features, rows: Rows, seed: int) -> None:
+    """Learn the features' axes from a sample of the rows."""
+    scaling = rows.scaling
+    undo = {"origin": scaling.shift, "unit": 1 / scaling.factor} if len(rows.shape) == 1 else {}
+    features.fit(sample_rows(rows, seed), torch_rng(seed, "features"), **undo)
