@@ -159,6 +159,22 @@ def test_a_run_counts_only_under_the_settings_of_the_protocol():
     cell = Book([other, short]).cell(slot, "paper")
     assert [r["seed"] for r in cell.runs] == [2] and cell.changed == {"epochs": 3}
     assert Book([short]).cell(slot, "paper", exact=True).runs == []
+    # the best of twenty starts is more than was asked for, and no stand-in for one
+    longer = run | {"params": run["params"] | {"n_init": 20}}
+    assert Book([longer]).cell(slot, "paper").runs == []
+
+
+def test_restarts_of_one_fit_count_as_runs_and_are_marked():
+    paper, item, slot = slot_of("cnet:table1", "CM r", "usps")
+    lines = [made_up(slot, i) for i in range(3)]
+    for i, line in enumerate(lines):
+        line["params"] |= {"n_init": 20, "restart": i}
+    book = Book(lines)
+    assert book.cell(slot, "paper", exact=True).batched
+    table = tables.build(paper, item, book)
+    ours = next(line for line in table.blocks[0].lines if "(3 runs)" in line.source)
+    assert ours.cells[6].text.endswith("¶") and "order of rows" in render.legend(table)
+    assert not Book([*lines, *(made_up(slot, i) for i in range(3))]).cell(slot, "paper").batched
 
 
 def test_selected_run_star_bold_and_the_flavour_of_nmi():

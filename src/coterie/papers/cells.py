@@ -24,6 +24,7 @@ class Cell:
     changed: dict = field(default_factory=dict)  # what is shorter or smaller than asked
     failed: int = 0
     instead: bool = False  # defaults where nothing is published
+    batched: bool = False  # restarts of one fit
 
     def values(self, metric: str, row: Row, paper: Paper) -> list[float]:
         found = (figure(run, metric, row, paper) for run in self.runs)
@@ -62,24 +63,46 @@ class Book:
             if run["variant"] not in names:
                 continue
             other = differences(run["params"] or {}, wanted)
-            if set(other) - EFFORT or set(other) & set(job.settings):
+            fits = all(less(name, value, wanted[name]) for name, value in other.items())
+            if not fits or set(other) & set(job.settings):
                 continue
-            key = json.dumps(other, sort_keys=True)
+            key = (json.dumps(other, sort_keys=True), batched(run))
             if run["status"] == "ok":
                 groups[key][run["seed"]] = run
             elif not other:
                 failed.add(run["seed"])
-        best = "{}"
-        if best not in groups and not exact and groups:
-            best = max(groups, key=lambda key: (len(groups[key]), key))
-        runs = [groups[best][seed] for seed in sorted(groups[best])] if best in groups else []
+        asked = {key: runs for key, runs in groups.items() if key[0] == "{}"}
+        groups = asked if asked or exact else groups
+        if not groups:
+            return Cell([], failed=len(failed))
+        # the largest group; at a tie separate runs before restarts of one fit
+        best = max(groups, key=lambda key: (len(groups[key]), not key[1], key[0]))
+        runs = [groups[best][seed] for seed in sorted(groups[best])]
         failed -= {run["seed"] for run in runs}
-        return Cell(runs, json.loads(best) if runs else {}, len(failed))
+        return Cell(runs, json.loads(best[0]), len(failed), batched=best[1])
+
+
+def batched(run: dict) -> bool:
+    """One of several restarts that were fitted as one model; each has a line of its own."""
+    return "restart" in (run["params"] or {})
+
+
+def less(name: str, value, wanted) -> bool:
+    """Whether a run had less of something than asked; more of it would be no fair comparison."""
+    if name not in EFFORT or value is None or wanted is None:
+        return False
+    if isinstance(value, list):
+        return isinstance(wanted, list) and sum(value) < sum(wanted)
+    return value < wanted
 
 
 def differences(params: dict, wanted: dict) -> dict:
-    """Values of `params` that are not as wanted; names of one side do not count."""
-    return {k: v for k, v in params.items() if k in wanted and wanted[k] != v}
+    """Values of `params` that are not as wanted; names of one side do not count.
+
+    A line of one restart is one run, whatever the number of restarts that were fitted with it.
+    """
+    skip = {"n_init"} if "restart" in params else set()
+    return {k: v for k, v in params.items() if k in wanted and wanted[k] != v and k not in skip}
 
 
 def plain(value):

@@ -57,7 +57,7 @@ def show(table: Table, console):
     for block in table.blocks:
         grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         grid.add_column("model", no_wrap=True)
-        grid.add_column("")
+        grid.add_column("", no_wrap=True)
         for data, below in block.heads:
             grid.add_column(f"{data}\n{below}", justify="right")
         for label, lines in itertools.groupby(block.lines, key=lambda line: line.label):

@@ -10,7 +10,7 @@ from .cells import Book, Cell
 from .jobs import Slot, slots
 from .protocol import PROFILES, Data, Item, Paper, Row
 
-LINES = {"paper": "ours, published settings", "default": "ours, defaults"}
+LINES = {"paper": "ours, paper settings", "default": "ours, defaults"}
 STATS = re.compile(r"selected|mean|std|min|max|median")
 TITLES = {"selected": "L_sp", "mean": "avg", "max": "best", "median": "med"}
 BAD = {"failed": "failed", "not reported": "–", "not applicable": "n/a"}
@@ -19,6 +19,8 @@ MARKS = {
     "†": "a stand-in takes the place of the paper's data",
     "‡": "shorter or smaller than the settings ask for (see below)",
     "§": "nothing published for this data set: our defaults",
+    "¶": "restarts of one batched fit: own starts, the same order of rows for all, so the spread "
+    "and the t-test leave out what that order does",
     "°": "the paper quotes this figure",
     "?": "doubtful in the source",
 }
@@ -185,6 +187,7 @@ def _cell(paper, item: Item, row: Row, column: tuple, found: dict, marks, places
     at = (row.label, data.key, metric, form)
     text += "*" if at in marks["star"] else ""
     text += ("†" if data.stand_in else "") + ("‡" if cell.changed else "")
+    text += "¶" if cell.batched else ""
     text += "§" if cell.instead and row.profile != "default" else ""
     return Text(text, at in marks["bold"], at in marks["underline"])
 
