@@ -23,9 +23,16 @@ from .rng import resolve_seed
 from .state import save_model
 
 
-@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 @dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
-class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
+class _Dataclass:
+    """Makes every subclass a dataclass, so that a field is declared once and nowhere repeated."""
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(eq=False, repr=False, kw_only=True)(cls)
+
+
+class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
     """A clustering method: rows -> network -> latents -> scores, the largest score is the label.
 
     A subclass declares fields with `param` and fills `_fit`, which leaves `network_` and `head_`
@@ -49,10 +56,6 @@ class Clusterer(ClusterMixin, TransformerMixin, BaseEstimator):
         choices=("auto", "none", "unit", "global", "standard"),
     )
     verbose: int = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
-
-    def __init_subclass__(cls, **kwargs: Any):
-        super().__init_subclass__(**kwargs)
-        dataclasses.dataclass(eq=False, repr=False, kw_only=True)(cls)
 
     # -- hooks ------------------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
