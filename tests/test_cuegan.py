@@ -116,7 +116,7 @@ def test_eight_blobs_are_found(tmp_path):
     from coterie.metrics import accuracy
 
     X, y = blobs8(2000)
-    model = CueGAN(4, n_noise=1, steps=200, width=0.125, random_state=0)
+    model = CueGAN(4, n_noise=1, steps=200, width=0.125, random_state=0, lr=1e-3)
     X = X[y < 4]
     model.fit(X)
     assert accuracy(y[y < 4], model.labels_) > 0.95
@@ -198,7 +198,7 @@ def test_a_learned_prior_finds_ten_to_ninety():
     X, y = unequal()
     # a slow generator and a strong entropy term: the small blob must not be given half of the large
     settings = {"n_noise": 1, "steps": 250, "width": 0.0625, "scale": "none", "eta": 10.0}
-    settings["generator_lr"] = 3e-4
+    settings |= {"lr": 1e-3, "generator_lr": 3e-4}
     model = CueGAN(2, prior="learned", random_state=1, **settings).fit(X)
     small = y.mean()
     assert min(model.prior_) == pytest.approx(small, abs=0.05)

@@ -140,6 +140,11 @@ class GAN(nn.Module):
         generator: torch.Generator,
     ):
         super().__init__()
+        if kind == "conv" and len(shape) != 3:
+            raise ValueError(
+                f"net='conv' needs images (n, h, w) or (n, h, w, c), but each row here has shape "
+                f"{shape}; reshape X to images or use net='mlp'"
+            )
 
         def trunk() -> nn.Module:
             return (
