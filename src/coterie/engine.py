@@ -53,7 +53,7 @@ class Engine:
         self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
         self.time_budget, self.empty = time_budget, empty
         self.head: Any = None  # a Head from `init` on
-        self.labels: torch.Tensor | None = None
+        self.labels: Any = None  # (n,) of the last update
         self.history: list[dict] = []
         self.seconds: dict[str, float] = {}
         self.notes: list[str] = []

@@ -1,6 +1,6 @@
 """CM: the Clustering Module, a one-layer autoencoder whose code is a soft assignment."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -94,7 +94,7 @@ class Generative:
         -------
         (n, *shape of a row), in the units of the data
         """
-        check_is_fitted(self, "head_")
+        check_is_fitted(cast(Any, self), "head_")
         if not 0 <= cluster < self.n_clusters:
             raise ValueError(
                 f"cluster={cluster} but there are {self.n_clusters}; "

@@ -79,7 +79,9 @@ class CMEM(Clusterer):
 
     def _expect(self, data: FlatRows, head: Head) -> tuple[torch.Tensor, ...]:
         """Soft counts (k,), soft sums (k, d) and the log likelihood, chunk by chunk."""
-        mass, sums, evidence = 0.0, 0.0, 0.0
+        mass: Any = 0.0
+        sums: Any = 0.0
+        evidence: Any = 0.0
         for a in range(0, data.n, data.rows.chunk):
             z = data.slice(a, a + data.rows.chunk)
             scores = log_joint(z, head)

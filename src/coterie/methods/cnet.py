@@ -89,7 +89,8 @@ class CNet(Generative, DeepClusterer):
     def _restarts(self, rows: Rows) -> None:
         """Plain repetition: seeds differ, the run with the lowest L_sp stays."""
         given = {name: getattr(self, name) for name in ("checkpoint_dir", "time_budget")}
-        runs, best = [], None
+        runs: list[tuple] = []
+        best: Any = None
         try:
             for r in range(self.n_init):
                 if r:
