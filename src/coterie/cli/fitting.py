@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -151,7 +152,7 @@ def _kmeans_beside(plan: Plan, estimator, X):
     """Plain k-means as a user would run it, on the same rows with the same scaling."""
     from coterie.registry import get
 
-    cls = get("kmeans")
+    cls: Any = get("kmeans")
     if isinstance(estimator, cls):
         return estimator, np.asarray(estimator.labels_)
     k, rows = estimator.n_clusters, _sample(X.shape[0])
