@@ -42,13 +42,13 @@ def draw(paper: Paper, item: Item, book: Book):
         from . import toys
 
         return getattr(toys, item.draw["how"])(item)
-    cells = _cells(paper, item, book)
+    cells = cells_of(paper, item, book)
     if not any(cell.runs for cell in cells.values()):
         return None
     return {"heat": _heat, "bars": _bars, "curve": _curve}[item.kind](paper, item, cells)
 
 
-def _cells(paper: Paper, item: Item, book: Book) -> dict[tuple, Cell]:
+def cells_of(paper: Paper, item: Item, book: Book) -> dict[tuple, Cell]:
     """(row label, data key, point) -> runs under the published settings, else under defaults."""
     found = {}
     for slot in slots(paper, item):

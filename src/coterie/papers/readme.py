@@ -70,9 +70,13 @@ def _figure(paper: Paper, item: Item, book: Book, path: Path, written: list) -> 
 def _command(item: Item, paper: Paper, book: Book) -> str:
     if not item.from_ledger:
         return ""
-    runs = used(book, item, slots(paper, item))
+    runs = [run for cell in figures.cells_of(paper, item, book).values() for run in cell.runs]
+    if item.kind == "table":
+        runs = used(book, item, slots(paper, item))
     seeds = sorted({run["seed"] for run in runs})
-    said = f" Seeds {_spans(seeds)}." if seeds else ""
+    known = [r for r in runs if r["profile"] == "paper"]
+    said = f" Seeds {_spans(seeds)}; {len(known)} runs with paper settings" if seeds else ""
+    said += f", {len(runs) - len(known)} with defaults." if seeds else ""
     return f"`coterie paper {item.name} --run` fills it, `--show` prints it.{said}\n"
 
 

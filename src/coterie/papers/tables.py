@@ -22,7 +22,7 @@ MARKS = {
     "¶": "restarts of one batched fit: own starts, the same order of rows for all, so the spread "
     "and the t-test leave out what that order does",
     "°": "the paper quotes this figure",
-    "?": "doubtful in the source",
+    "?": "missing or doubtful in the source",
 }
 
 
