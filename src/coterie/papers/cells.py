@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 from coterie.bench.statistics import describe
 
@@ -30,12 +31,12 @@ class Cell:
         found = (figure(run, metric, row, paper) for run in self.runs)
         return [value for value in found if value is not None]
 
-    def stats(self, metric: str, row: Row, paper: Paper) -> dict[str, float]:
+    def stats(self, metric: str, row: Row, paper: Paper) -> dict[str, Any]:
         """mean, std, min, max, median; `selected` is the figure of the run with the lowest L_sp."""
         values = self.values(metric, row, paper)
         if not values:
             return {}
-        found = describe(values)
+        found: dict[str, Any] = dict(describe(values))
         scored = [run for run in self.runs if own(run, "l_sp") is not None]
         if scored and len(scored) == len(self.runs):
             chosen = min(scored, key=lambda run: own(run, "l_sp"))
@@ -118,7 +119,7 @@ def figure(run: dict, metric: str, row: Row, paper: Paper) -> float | None:
     return (run["km"] or {}).get(metric) if row.score == "km" else run[metric]
 
 
-def own(run: dict, name: str):
+def own(run: dict, name: str) -> Any:
     return (run["label_free"] or {}).get(name)
 
 

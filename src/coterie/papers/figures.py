@@ -129,7 +129,7 @@ def _curve(paper, item: Item, cells: dict):
     """Mean and 95 % interval along a grid or along data sets; a line for each row."""
     metric, figure_axes = item.metrics[0], canvas(1)
     figure, ax = figure_axes[0], figure_axes[1][0][0]
-    series = []
+    series: list[tuple] = []
     for row in item.rows:
         keys = [d.key for d in item.datasets]
         if item.grid:

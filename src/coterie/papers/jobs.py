@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from coterie.bench.campaign import Job
 from coterie.data import named
@@ -45,7 +46,11 @@ class PaperJob(Job):
             if name:
                 found = published_settings(self.method, self.variant, self.preset, name)
                 if isinstance(found, dict):
-                    own = {"n_clusters": n_clusters, "random_state": self.seed, **self.settings}
+                    own: dict[str, Any] = {
+                        "n_clusters": n_clusters,
+                        "random_state": self.seed,
+                        **self.settings,
+                    }
                     return get(self.method)(**{**found, **own})
         raise ValueError(found)
 

@@ -2,6 +2,7 @@
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def _map(item: Item, found: list, labels):
     for ax, run, label in zip(axes[0], found, labels):
         z, y = run.embedding, run.labels
         keep = np.random.default_rng(0).permutation(len(z))[:MAP_ROWS]
-        flat = np.asarray(z[keep], np.float32).reshape(len(keep), -1)
+        flat: Any = np.asarray(z[keep], np.float32).reshape(len(keep), -1)
         spread = TSNE(
             2, init="pca", random_state=0, n_jobs=1, perplexity=min(30, (len(keep) - 1) / 3)
         ).fit_transform(flat)

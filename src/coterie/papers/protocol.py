@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
+from typing import Any
 
 PAPERS = ("cnet", "dkm", "dekm", "precise_feature", "acedec")
 PROFILES = ("paper", "default")
@@ -155,14 +156,15 @@ def find(name: str, papers: list[Paper]) -> tuple[Paper, list[Item]]:
 
 
 def _row(raw: dict) -> Row:
-    return Row(**{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()})
+    given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+    return Row(**given)
 
 
 def _item(paper: str, raw: dict, data: dict, lists: dict, whole: dict) -> Item:
     known = {f.name for f in fields(Item)}
     if odd := set(raw) - known:
         raise ValueError(f"{paper}.toml, {raw.get('key')}: unknown keys {', '.join(sorted(odd))}")
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+    given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
     rows = given.get("rows", ())
     given["rows"] = lists[rows] if isinstance(rows, str) else tuple(_row(r) for r in rows)
     given["datasets"] = tuple(data[name] for name in given.get("datasets", ()))

@@ -155,7 +155,7 @@ def _marks(paper, item: Item, columns: list, found: dict) -> dict:
             continue
         stats = {lb: found[lb, data.key].stats(metric, rows[lb], paper) for lb in values}
         at = (data.key, metric, column)
-        name = STATS.search(column)[0]
+        name = STATS.findall(column)[0]
         main = {lb: s[name] for lb, s in stats.items() if name in s}
         top = {lb for lb, v in main.items() if v == max(main.values())}
         if item.bold == "ttest":

@@ -1,5 +1,7 @@
 """Figures that need no ledger: a formula, or a fit of a second on a toy data set."""
 
+from typing import Any
+
 import numpy as np
 
 from coterie import plot
@@ -81,4 +83,5 @@ def _toy():
 
 
 def _fit(X, k: int, **settings):
-    return get("cm")(k, random_state=0, prior_strength=PRIOR, **SETTINGS, **settings).fit(X)
+    given: dict[str, Any] = {**SETTINGS, "prior_strength": PRIOR, "random_state": 0, **settings}
+    return get("cm")(k, **given).fit(X)
