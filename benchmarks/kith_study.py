@@ -66,7 +66,7 @@ class Recorded(Kith):
 
         for made in found["direct"]:
             see("direct", (h @ made["weight"] + made["bias"]).softmax(1))
-        for made in found["merged"]:
+        for made in found["spectral"]:  # one for each over-head
             p = (h @ made["weight"] + made["bias"]).softmax(1)
             j = joint(p, head.graph)
             see("spectral", p @ one_hot(spectral_merge(j, k, np.random.default_rng(0)), k))

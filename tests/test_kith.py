@@ -227,20 +227,12 @@ def test_normalised_cut_against_a_loop_and_its_order():
     assert cut == pytest.approx([0, 1, 0.5])  # an empty cluster is no way to a low cut
 
 
-def clusterings(*pairs):
-    return [{"cut": cut, "labels": torch.tensor(labels)} for cut, labels in pairs]
-
-
 def test_choice_follows_the_cut_unless_merging_is_chance():
-    a, b, c = [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 0], [0, 1, 2, 0, 1, 2]
-    firm, loose = clusterings((0.1, a), (0.2, a)), clusterings((0.1, a), (0.2, c))
-    low, high = clusterings((0.05, a), (0.3, b)), clusterings((0.4, a), (0.3, a))
-    verdict = Kith(3)._verdict
-    assert verdict({"direct": firm, "merged": low}) == "direct"  # 0.05 by chance: heads disagree
-    assert verdict({"direct": loose, "merged": clusterings((0.05, a), (0.3, a))}) == "merged"
-    assert verdict({"direct": loose, "merged": low}) == "merged"  # both waver: the cut decides
-    assert verdict({"direct": firm, "merged": high}) == "direct"
-    assert Kith(3, sizes="free")._verdict({"direct": firm, "merged": high}) == "merged"
+    assert Kith(3)._verdict(direct=0.2, merged=0.1, firm=0.9) == "merged"
+    assert Kith(3)._verdict(direct=0.2, merged=0.1, firm=0.5) == "direct"
+    assert Kith(3)._verdict(direct=0.1, merged=0.2, firm=0.9) == "direct"
+    assert Kith(3, sizes="free")._verdict(direct=0.1, merged=0.2, firm=0.1) == "merged"
+    assert Kith(3, sizes="equal")._verdict(direct=0.2, merged=0.1, firm=1.0) == "direct"
 
 
 # -- network ------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from torch import nn
 
 from ..batch import Batch, Terms, View
 from ..data.rows import Rows
-from ..deep import DeepClusterer
+from ..deep import KINDS as OPTIMISERS
+from ..deep import SCHEDULES, DeepClusterer
 from ..engine import Engine
 from ..head import Head
 from ..nets.body import FeatureNet
@@ -24,8 +25,8 @@ from .rowfeatures import find_kind, fit_features, usual_neighbours
 
 STEPS, REFINE_STEPS = 800, 200  # of a fit, whatever the number of rows
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
-CLEARLY = 0.95  # greedy merging replaces spectral if its cut is below this share
-STABLE = 0.7  # merged heads that agree by this adjusted Rand index have found something
+STABLE = 0.8  # merged heads that agree by this adjusted Rand index have found something
+ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by their cuts
 DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
 
 
@@ -40,13 +41,14 @@ class Kith(DeepClusterer):
 
     Direct heads have one output per cluster; the entropy makes their clusters equal in size.
     Over-heads have about four times as many outputs, which are merged by how often an edge joins
-    two of them (a spectral cut of that table, and a greedy one), so that sizes are free.
+    two of them (`parts.merge`: spectral, mod, ncut), so that sizes are free. The way of merging
+    on which the over-heads agree best (mean adjusted Rand index, less 0.04) is kept.
 
-    sizes="auto" takes the clustering with the lowest normalised cut of the neighbour graph (the
-    share of edges that leave a cluster, mean over clusters), with one exception: a merged one is
-    not taken when the merged heads hardly agree with each other (mean adjusted Rand index under
-    0.7) and the direct ones agree better. `candidates_` holds the best labels of each family,
-    `agreement_` their adjusted Rand index.
+    Clusterings are compared by the normalised cut of the neighbour graph: the share of edges that
+    leave a cluster, mean over clusters. sizes="auto" takes the lowest, but no merged one if the
+    over-heads agree by less than 0.8: then the graph does not tell the sizes, and equal ones are
+    the better guess. `candidates_` holds the best labels of both families, `agreement_` their
+    adjusted Rand index.
 
     `refine` at last trains the chosen head on its own assignment, averaged over the graph and
     sharpened as DEC does.
@@ -80,13 +82,8 @@ class Kith(DeepClusterer):
         None, "epochs of training; None: 800 steps", ge=0, group="training"
     )
     lr: float = param(5e-3, "peak learning rate", gt=0, group="training")
-    schedule: str = param(
-        "onecycle",
-        "learning-rate schedule",
-        choices=("constant", "polynomial", "onecycle"),
-        group="training",
-    )
-    optimizer: str = param("adamw", "optimiser", choices=("adam", "adamw", "sgd"), group="training")
+    schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
+    optimizer: str = param("adamw", "optimiser", choices=OPTIMISERS, group="training")
     weight_decay: float = param(0.01, "of adamw", ge=0, group="training")
     refine_epochs: float | None = param(
         None, "epochs of refining; None: 200 steps", ge=0, group="training"
@@ -141,10 +138,7 @@ class Kith(DeepClusterer):
         outputs = max(self.n_clusters, min(outputs, rows.n // 5))
         g, e = torch_rng(engine.seed, "heads"), self.embedding_dim
         bound = 1 / math.sqrt(e)
-        widths = {
-            "direct": self.direct_heads * self.n_clusters,
-            "over": self.over_heads * outputs,
-        }
+        widths = {"direct": self.direct_heads * self.n_clusters, "over": self.over_heads * outputs}
         params = {k: bound * (2 * torch.rand(e, w, generator=g) - 1) for k, w in widths.items()}
         params |= {f"{k}_bias": torch.zeros(w) for k, w in widths.items()}
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
@@ -171,10 +165,8 @@ class Kith(DeepClusterer):
     def _logits(self, h: torch.Tensor, head: Head) -> list[torch.Tensor]:  # each (b, heads, out)
         direct = torch.addmm(head.direct_bias, h, head.direct)
         over = torch.addmm(head.over_bias, h, head.over)
-        return [
-            direct.view(len(h), self.direct_heads, -1),
-            over.view(len(h), self.over_heads, -1),
-        ]
+        heads = ((direct, self.direct_heads), (over, self.over_heads))
+        return [logits.view(len(h), count, -1) for logits, count in heads]
 
     def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
         """A random variant of the rows' features: words lost, or a step towards a neighbour."""
@@ -199,8 +191,12 @@ class Kith(DeepClusterer):
         head, k = engine.head, self.n_clusters
         with torch.no_grad():
             found = self._candidates(engine)
-        best = {family: min(made, key=lambda c: c["cut"]) for family, made in found.items()}
-        name = self._verdict(found)
+        merged = {family: made for family, made in found.items() if family != "direct"}
+        firm = {family: stability([c["labels"] for c in made]) for family, made in merged.items()}
+        best = {"direct": _lowest(found["direct"])}
+        top = max(firm.values())
+        best["merged"] = _lowest([_lowest(merged[f]) for f in merged if firm[f] >= top - ALIKE])
+        name = self._verdict(best["direct"]["cut"], best["merged"]["cut"], top)
         chosen, other = best[name], best["direct" if name == "merged" else "merged"]
         alike = stability([chosen["labels"], other["labels"]])
         state = {"kind": head.kind, "spread": head.spread, "merge": chosen["merge"]}
@@ -217,18 +213,14 @@ class Kith(DeepClusterer):
                 f"{alike:.2f}); taken: {name}; candidates_ has both"
             )
 
-    def _verdict(self, found: dict[str, list[dict]]) -> str:
-        """The family with the lower cut; merging that comes out differently each time is chance."""
+    def _verdict(self, direct: float, merged: float, firm: float) -> str:
+        """The lower cut wins, unless merging came out differently each time."""
         if self.sizes != "auto":
             return {"equal": "direct", "free": "merged"}[self.sizes]
-        cut = {family: min(c["cut"] for c in made) for family, made in found.items()}
-        if cut["direct"] <= cut["merged"]:
-            return "direct"
-        firm = {f: stability([c["labels"] for c in made]) for f, made in found.items()}
-        return "merged" if firm["merged"] >= min(STABLE, firm["direct"]) else "direct"
+        return "merged" if merged < direct and firm >= STABLE else "direct"
 
     def _candidates(self, engine: Engine) -> dict[str, list[dict]]:
-        """Clusterings of the direct heads, and of the over-heads under the better of two merges."""
+        """Clusterings of the direct heads, and of the over-heads under three ways of merging."""
         head, n, k = engine.head, engine.rows.n, self.n_clusters
         rng = numpy_rng(engine.seed, "merge")
         _settle(engine)
@@ -242,16 +234,18 @@ class Kith(DeepClusterer):
             cut = normalised_cut(joint(one_hot(labels, k), head.graph, judged))
             return {"weight": weight, "bias": bias, "merge": merge, "labels": labels, "cut": cut}
 
-        direct, merged = [], []
+        found: dict[str, list[dict]] = {"direct": [], "spectral": [], "mod": [], "ncut": []}
         for w, b in _split(head.direct, head.direct_bias, self.direct_heads):
-            direct.append(judge(w, b, h @ w + b, torch.eye(k)))
+            found["direct"].append(judge(w, b, h @ w + b, torch.eye(k)))
         for w, b in _split(head.over, head.over_bias, self.over_heads):
             p = (h @ w + b).softmax(1)
             j = joint(p, head.graph, judged)
-            ways = [one_hot(names, k) for names in (spectral_merge(j, k, rng), greedy_merge(j, k))]
-            spectral, greedy = (judge(w, b, p @ merge, merge) for merge in ways)
-            merged.append(greedy if greedy["cut"] < CLEARLY * spectral["cut"] else spectral)
-        return {"direct": direct, "merged": merged}
+            ways = {"spectral": spectral_merge(j, k, rng)}
+            ways |= {rule: greedy_merge(j, k, rule) for rule in ("mod", "ncut")}
+            for way, names in ways.items():
+                merge = one_hot(names, k)
+                found[way].append(judge(w, b, p @ merge, merge))
+        return found
 
     # -- refining ---------------------------------------------------------------------------
     def update(self, view: View, head: Head) -> torch.Tensor:
@@ -295,6 +289,10 @@ def _settle(engine: Engine) -> None:
 
 def _choice(b: int, k: int, generator: torch.Generator) -> torch.Tensor:
     return torch.randint(k, (b,), generator=generator)
+
+
+def _lowest(made: list[dict]) -> dict:
+    return min(made, key=lambda c: c["cut"])
 
 
 def _split(weight: torch.Tensor, bias: torch.Tensor, heads: int) -> list[tuple]:
