@@ -117,7 +117,9 @@ def test_every_row_names_a_real_method_variant_and_setting(item):
 def test_data_that_cannot_be_had_say_so_by_name():
     book = Book([])
     text = "".join(render.markdown(tables.build(p, i, book)) for p, i in ITEMS if i.kind == "table")
-    for name in ("RCV1 not available", "FRGC not available", "ImageNet-10 not available"):
+    for name in ("RCV1 not available", "FRGC not available", "ORL gender not available"):
+        assert name in text
+    for name in ("ImageNet-10 not available", "10x73k is not available"):
         assert name in text
     for name in ("R8 (7,674", "worm neurons", "CIFAR-10's 10,000 test images"):
         assert name in text

@@ -127,12 +127,11 @@ def _jobs(paper: Paper, row: Row, data: Data, extra: dict) -> dict:
     settings = {**known(cls, data.settings), **row.settings, **extra}
     settings |= paper.methods.get(row.method, {})
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
-    variant = row.variants.get(data.key, row.variant)
     for profile in PROFILES:
         if profile == "paper" and row.profile == "default":
             continue
         job = PaperJob(
-            data.ours, row.method, variant, profile, 0, settings,
+            data.ours, row.method, row.variant, profile, 0, settings,
             base=data.base, preset=row.preset, preset_as=data.preset_as,
         )  # fmt: skip
         try:

@@ -40,15 +40,14 @@ class Row:
     """A model of a table: our method, or only the published figures of one that is not here.
 
     `published` is [method, variant] in published.jsonl; `also` are other names of the variant in
-    the ledger; `variants` replaces the variant on some data sets; `preset` names the method
-    whose published settings are shared; `profile` = "default" where the paper has no settings.
+    the ledger; `preset` names the method whose published settings are shared; `profile` is
+    "default" where the paper has no settings.
     """
 
     label: str
     method: str = ""
     variant: str = ""
     also: tuple[str, ...] = ()
-    variants: dict = field(default_factory=dict)
     published: tuple[str, str] | None = None
     settings: dict = field(default_factory=dict)
     score: str = ""  # "km": k-means on the embedding
