@@ -234,8 +234,9 @@ class ACeDeC(TwoSpaces):
         """The objective's own update in the space; means and counts over all rows."""
         z = view.latents
         W = space_map(head).detach()
-        seen = InSpace(head, centers=head.centers.data @ W)
-        labels = self._inner.update(InSpace(view, latents=z @ W), seen)
+        seen: Any = InSpace(head, centers=head.centers.data @ W)
+        turned: Any = InSpace(view, latents=z @ W)
+        labels: Any = self._inner.update(turned, seen)
         if self.objective in HELD:
             head.held.copy_(W)
         sums, counts = cluster_sums(z, labels, self.n_clusters)
@@ -275,7 +276,8 @@ class ACeDeC(TwoSpaces):
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
         """The objective's own scores in the space; the nearest centre has the highest."""
         W = space_map(head)
-        return self._inner.assign(latents @ W, InSpace(head, centers=head.centers @ W))
+        seen: Any = InSpace(head, centers=head.centers @ W)
+        return self._inner.assign(latents @ W, seen)
 
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
         return self._inner.probabilities(scores)

@@ -12,7 +12,7 @@ SMALLEST = 4  # side at which the way down ends and the generator begins, in pix
 OUTPUTS = {"sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "linear": nn.Identity}
 
 
-def sides(shape: tuple[int, int, int]) -> list[tuple[int, int]]:
+def sides(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Image sizes on the way down, largest first.
 
     28-14-7-4, 32-16-8-4 and 64-32-16-8-4; small images keep their size in the first layers
@@ -37,7 +37,7 @@ def widths(channels: tuple[int, ...], layers: int) -> list[int]:
 class ConvTrunk(nn.Module):
     """Strided 5x5 convolutions without normalisation, flattened: (b, c, h, w) -> (b, f)."""
 
-    def __init__(self, shape: tuple[int, int, int], channels: tuple[int, ...]):
+    def __init__(self, shape: tuple[int, ...], channels: tuple[int, ...]):
         super().__init__()
         down = sides(shape)
         sizes = [shape[0], *widths(channels, len(down) - 1)]
@@ -63,9 +63,7 @@ class ConvTrunk(nn.Module):
 class ConvGenerator(nn.Module):
     """The way back: (b, inputs) -> (b, c, h, w)."""
 
-    def __init__(
-        self, inputs: int, shape: tuple[int, int, int], channels: tuple[int, ...], output: str
-    ):
+    def __init__(self, inputs: int, shape: tuple[int, ...], channels: tuple[int, ...], output: str):
         super().__init__()
         up = sides(shape)[::-1]
         sizes = [*widths(channels, len(up) - 1)[::-1], shape[0]]
@@ -208,5 +206,5 @@ def start(network: nn.Module, generator: torch.Generator) -> None:
             layer.bias.zero_()
 
 
-def _stride(large: tuple[int, int], small: tuple[int, int]) -> tuple[int, int]:
+def _stride(large: tuple[int, ...], small: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if a == b else 2 for a, b in zip(large, small))

@@ -4,6 +4,8 @@
 for `masked`, the mean `shared` (d,). Rows are multiplied from the left: z @ P @ V.
 """
 
+from typing import Any
+
 import torch
 
 from coterie.parts.assign import squared_distances
@@ -81,7 +83,7 @@ def settle(white, k, rng, n_init):  # (n, d) -> (d, d), (d,), (k, d)
     with many axes a start often finds some of the right ones, seldom all at once.
     """
     d = white.shape[1]
-    best = None
+    best: Any = None
     for start in range(n_init):
         known = best[1][:, best[2] > CLUSTER_AXIS] if start % 2 else white.new_zeros(d, 0)
         drawn = random_rotation(d, rng)[:, : (d - known.shape[1] + 1) // 2].to(white.dtype)
