@@ -23,7 +23,7 @@ from ..rng import numpy_rng, torch_rng
 from ..world import join
 from .rowfeatures import find_kind, fit_features, usual_neighbours
 
-STEPS, REFINE_STEPS = 800, 200  # of a fit, whatever the number of rows
+STEPS, REFINE_STEPS = 550, 100  # of a fit, whatever the number of rows
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
 STABLE = 0.8  # merged heads that agree by this adjusted Rand index have found something
 ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by their cuts
@@ -79,14 +79,14 @@ class Kith(DeepClusterer):
     hidden: tuple[int, ...] = param((512,), "hidden layers before the embedding", group="network")
     embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
     epochs: float | None = param(
-        None, "epochs of training; None: 800 steps", ge=0, group="training"
+        None, "epochs of training; None: 550 steps", ge=0, group="training"
     )
     lr: float = param(5e-3, "peak learning rate", gt=0, group="training")
     schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
     optimizer: str = param("adamw", "optimiser", choices=OPTIMISERS, group="training")
     weight_decay: float = param(0.01, "of adamw", ge=0, group="training")
     refine_epochs: float | None = param(
-        None, "epochs of refining; None: 200 steps", ge=0, group="training"
+        None, "epochs of refining; None: 100 steps", ge=0, group="training"
     )
     refine_lr: float = param(2e-3, "learning rate of refining", gt=0, group="training")
 
