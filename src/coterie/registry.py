@@ -33,7 +33,7 @@ METHODS = {
 }
 
 
-DEFAULT = "idec"  # what `coterie fit` uses when no method is named
+DEFAULT = "kith"  # what `coterie fit` uses when no method is named
 
 
 def get(key: str) -> type[Clusterer]:

@@ -45,7 +45,7 @@ class Leiden(Transductive):
 
     def _fit(self, rows: Rows) -> None:
         self.kind_ = find_kind(rows, self.kind)
-        self.network_ = self.build_network(rows.shape, torch.Generator())
+        self.network_: Any = self.build_network(rows.shape, torch.Generator())
         # one thread: sums over threads may come in any order, and labels would not repeat
         with threadpool_limits(1):
             fit_features(self.network_.features, rows, self.seed_)

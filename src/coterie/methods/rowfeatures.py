@@ -1,6 +1,7 @@
 """From the rows of a fit to the features that Kith and its graph rivals share."""
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ def find_kind(rows: Rows, asked: str) -> str:
     return kinds.guess_kind(raw, sparse, rows.shape)
 
 
-def fit_features(features: kinds.Features, rows: Rows, seed: int) -> None:
+def fit_features(features: Any, rows: Rows, seed: int) -> None:
     """Learn the features' axes from a sample of the rows."""
     scaling = rows.scaling
     undo = {"origin": scaling.shift, "unit": 1 / scaling.factor} if len(rows.shape) == 1 else {}
