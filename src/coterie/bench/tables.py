@@ -30,7 +30,8 @@ def summarise(runs: list[dict]) -> list[dict]:
     for members in groups.values():
         good = [run for run in members if run["status"] == "ok"]
         row = {key: members[0][key] for key in ROW}
-        row |= {"all_params": members[0]["params"] or {}, "n": len(good)}
+        params = {k: v for k, v in (members[0]["params"] or {}).items() if k != "restart"}
+        row |= {"all_params": params, "n": len(good)}
         row["failed"] = len(members) - len(good)
         for metric in (*METRICS, "nmi_geo", "aee"):
             row[metric] = spread([run[metric] for run in good], low=metric == "aee")
@@ -105,4 +106,6 @@ def percent(figure: dict | None) -> str:
 
 
 def _name(run: dict) -> tuple:
-    return (*(run[key] for key in ROW), json.dumps(run["params"], sort_keys=True))
+    # restarts of one batched model (benchmarks/cm_restarts.py) are runs of the same row
+    params = {k: v for k, v in (run["params"] or {}).items() if k != "restart"}
+    return (*(run[key] for key in ROW), json.dumps(params, sort_keys=True))
