@@ -35,7 +35,7 @@ ABLATIONS = {
     "features: raw columns": {"kind": "table"},
     "graph: 3 neighbours": {"n_neighbors": 3},
     "graph: 20 neighbours": {"n_neighbors": 20},
-    "views: none": {"mix": 0.0, "noise": 0.0, "drop": 0.0},
+    "views: none": {"mix": 0.0, "noise": 0.0, "dropout": 0.0},
     "views: noise only": {"mix": 0.0},
     "heads: direct only": {"sizes": "equal"},
     "heads: merged only": {"sizes": "free"},

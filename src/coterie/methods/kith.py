@@ -75,7 +75,7 @@ class Kith(DeepClusterer):
     )
     mix: float = param(0.5, "largest share of a neighbour in a view", ge=0, le=1)
     noise: float = param(0.1, "noise of a view, in deviations of each feature", ge=0)
-    drop: float = param(0.5, "share of words or genes that a view loses", ge=0, le=1)
+    dropout: float = param(0.5, "share of words or genes that a view loses", ge=0, le=1)
     hidden: tuple[int, ...] = param((512,), "hidden layers before the embedding", group="network")
     embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
     epochs: float | None = param(
@@ -175,7 +175,7 @@ class Kith(DeepClusterer):
             x = batch.clean if rows is batch.rows else batch.others(rows)
             d = x.shape[1]
             keep = batch.draw(
-                lambda b, g: (torch.rand(b, d, generator=g) >= self.drop).float(), key
+                lambda b, g: (torch.rand(b, d, generator=g) >= self.dropout).float(), key
             )
             return features(features.drop(x, keep))
         z, k, m = head.z[rows], head.graph.shape[1], head.z.shape[1]
