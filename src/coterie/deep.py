@@ -263,3 +263,22 @@ class DeepClusterer(Clusterer):
         with torch.inference_mode():
             path = (1 - t) * self.head_.centers[a] + t * self.head_.centers[b]
             return self._to_input(self.network_.decode(path).numpy())
+
+
+class WithoutAutoencoder(DeepClusterer):
+    """Base of methods that have no autoencoder: what would set one is no parameter of theirs."""
+
+    net: ClassVar[Any] = "own"
+    channels: ClassVar[Any] = ()
+    activation: ClassVar[Any] = ""
+    initializer: ClassVar[Any] = ""
+    pretrain: ClassVar[Any] = ""
+    pretrain_epochs: ClassVar[Any] = 0
+    pretrain_lr: ClassVar[Any] = 0
+    pretrain_schedule: ClassVar[Any] = ""
+    pretrain_optimizer: ClassVar[Any] = ""
+    update_every: ClassVar[Any] = 1.0
+    tol: ClassVar[Any] = 0.0
+    augment: ClassVar[Any] = "none"
+    empty: ClassVar[Any] = "keep"
+    cache_dir: ClassVar[Any] = None

@@ -9,7 +9,7 @@ from torch import nn
 
 from ..batch import Batch, Terms
 from ..data.rows import Rows
-from ..deep import DeepClusterer
+from ..deep import WithoutAutoencoder
 from ..engine import Engine
 from ..head import Head
 from ..nets import Identity
@@ -116,7 +116,7 @@ def latents_of(engine: Engine) -> Any:
         yield engine.network.encode(engine.rows.slice(a, min(a + step, stop)))
 
 
-class CM(Generative, DeepClusterer):
+class CM(Generative, WithoutAutoencoder):
     """Fuzzy k-means as an autoencoder: gamma = softmax(encoder x), x = decoder gamma.
 
     Restarts train as one batched model: they differ in their start and share the order of rows.
@@ -134,22 +134,8 @@ class CM(Generative, DeepClusterer):
     keeps_decoder = True
 
     # a linear model on the rows themselves: nothing of a deep network is there to be set
-    net: ClassVar[str] = "identity"
     embedding_dim: ClassVar[int] = 0
     hidden: ClassVar[tuple] = ()
-    channels: ClassVar[tuple] = ()
-    activation: ClassVar[str] = ""
-    initializer: ClassVar[str] = ""
-    pretrain: ClassVar[str] = ""
-    pretrain_epochs: ClassVar[float] = 0
-    pretrain_lr: ClassVar[float] = 0
-    pretrain_schedule: ClassVar[str] = ""
-    pretrain_optimizer: ClassVar[str] = ""
-    update_every: ClassVar[float] = 1.0
-    tol: ClassVar[float] = 0.0
-    augment: ClassVar[str] = "none"
-    empty: ClassVar[str] = "keep"
-    cache_dir: ClassVar[Any] = None
 
     init: str = param(
         "kmeans++",

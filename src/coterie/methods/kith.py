@@ -1,6 +1,7 @@
 """Kith: rows and their neighbours belong together."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 from ..batch import Batch, Terms, View
 from ..data.rows import Rows
 from ..deep import KINDS as OPTIMISERS
-from ..deep import SCHEDULES, DeepClusterer
+from ..deep import SCHEDULES, WithoutAutoencoder
 from ..engine import Engine
 from ..head import Head
 from ..nets.body import FeatureNet
@@ -30,7 +31,7 @@ ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by 
 DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
 
 
-class Kith(DeepClusterer):
+class Kith(WithoutAutoencoder):
     """Cluster by asking: do I and my neighbours belong together?
 
     Fixed features (HOG and pixels, standardised columns, tf-idf directions; `parts.features`)
@@ -59,6 +60,9 @@ class Kith(DeepClusterer):
     summary = "neighbours belong together: a graph, a small network, many heads; no pre-training"
     reference = "coterie; after SCAN (Van Gansbeke et al. 2020) and DEC"
     tiny = {"hidden": (16,), "embedding_dim": 8, "epochs": 12, "refine_epochs": 1, "n_neighbors": 5}
+
+    init: ClassVar[str] = "random"
+    n_init: ClassVar[int] = 1
 
     kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
     sizes: str = param(
@@ -95,7 +99,7 @@ class Kith(DeepClusterer):
         self.kind_ = find_kind(rows, self.kind)
         steps = max(1, round(rows.n / self.batch_size))
         self._batch = math.ceil(rows.n / steps)  # even batches: no tiny last one
-        self._steps = math.ceil(rows.n / self._batch)
+        self._batches = math.ceil(rows.n / self._batch)
         super()._fit(rows)
 
     def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
@@ -107,13 +111,13 @@ class Kith(DeepClusterer):
     def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         network.share(join(self.devices))
         epochs, refine = self.epochs, self.refine_epochs
-        epochs = STEPS / self._steps if epochs is None else epochs
-        refine = REFINE_STEPS / self._steps if refine is None else refine
+        epochs = STEPS / self._batches if epochs is None else epochs
+        refine = REFINE_STEPS / self._batches if refine is None else refine
         optim = self.optim(weight_decay=self.weight_decay)
         common = {"batch_size": self._batch, "augment": None}
         train = self.phase("train", epochs, loss=self.loss, optim=optim, **common)
         optim = self.optim(weight_decay=self.weight_decay, lr=self.refine_lr)
-        renew = {"update": self.update, "update_every": max(1, self._steps // 2)}
+        renew = {"update": self.update, "update_every": max(1, self._batches // 2)}
         hooks = {"loss": self.refine_loss, "tol": 0.0, "optim": optim, **renew}
         plan = [Call(self._start, "graph"), train, Call(self._choose, "merge")]
         if not refine:
