@@ -55,7 +55,8 @@ class Rows:
         rows = self._to_tensor(self.source[index[order].numpy()])
         out = torch.empty_like(rows)
         out[order] = rows
-        self._forget_pages(rows.nbytes)
+        # a fault on one page brings its neighbours along, 64 kB on Linux
+        self._forget_pages(max(rows.nbytes, len(index) << 16))
         return out
 
     def slice(self, start: int, stop: int) -> torch.Tensor:  # rows start..stop-1
