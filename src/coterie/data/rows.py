@@ -55,8 +55,8 @@ class Rows:
         rows = self._to_tensor(self.source[index[order].numpy()])
         out = torch.empty_like(rows)
         out[order] = rows
-        # a fault on one page brings its neighbours along, 64 kB on Linux
-        self._forget_pages(max(rows.nbytes, len(index) << 16))
+        # a fault on one page brings its neighbours along, up to a megabyte on Linux
+        self._forget_pages(max(rows.nbytes, len(index) << 20))
         return out
 
     def slice(self, start: int, stop: int) -> torch.Tensor:  # rows start..stop-1
@@ -188,7 +188,8 @@ class _Columns:
 
 def _column_statistics(source: np.ndarray) -> _Columns:
     """Mean, variance and range per column in one pass over blocks (float64 sums)."""
-    n, step = source.shape[0], chunk_rows(source.shape[1:])
+    n = source.shape[0]
+    step = max(256, chunk_rows(source.shape[1:]) // 8)  # float64 and a few copies of it
     origin = np.asarray(source[0], dtype=np.float64)  # sums about the first row do not cancel
     total = np.zeros_like(origin)
     square = np.zeros_like(origin)
