@@ -16,6 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load as parse_tensors
 from safetensors.torch import save as pack_tensors
 
+from .files import write_atomic
+
 FORMAT = 1
 
 
@@ -25,18 +27,8 @@ class StateError(ValueError):
 
 def write_bytes(path: str | os.PathLike, content: bytes) -> None:
     """Write a file so that it is either the old one or the new one, never a part."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, content)
 
 
 def write_json(path: str | os.PathLike, value: Any) -> None:

@@ -122,7 +122,7 @@ def read_settings(words: list[str], methods: list[str], *, several: bool = False
 
 
 def _campaign(ledger, datasets: list[str], args) -> int:
-    from coterie.bench.campaign import plan, run_campaign
+    from coterie.bench.campaign import plan
 
     methods = read_methods(args.methods)
     keys = list(dict.fromkeys(key for key, _ in methods))
@@ -142,14 +142,21 @@ def _campaign(ledger, datasets: list[str], args) -> int:
             raise UsageError(f"{name} has no known classes, so there is nothing to score")
         return dataset
 
+    return conduct(jobs, ledger, labelled, args, retry=args.retry)
+
+
+def conduct(jobs, ledger, load, args, retry: bool = False) -> int:
+    """Run a campaign, tell of each run, and sum up; also the way of `coterie paper --run`."""
+    from coterie.bench.campaign import run_campaign
+
     try:
         counts = run_campaign(
             jobs,
             ledger,
-            labelled,
+            load,
             budget=args.budget,
             threads=args.threads,
-            retry=args.retry,
+            retry=retry,
             run_fields={"cache_dir": args.cache_dir} if args.cache_dir else None,
             tell=lambda text: print(text, flush=True),
         )

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from .bench import conduct
 from .flags import Parser, UsageError, duration, whole
 from .source import load
 from .summary import console
@@ -121,7 +122,6 @@ def _show(chosen, ledger) -> int:
 
 
 def _run(chosen, ledger, papers, args) -> int:
-    from coterie.bench.campaign import run_campaign
     from coterie.papers.cells import Book
     from coterie.papers.jobs import loader
     from coterie.papers.state import Clock, missing
@@ -141,19 +141,5 @@ def _run(chosen, ledger, papers, args) -> int:
         print("\n".join(map(str, jobs)) or "nothing is missing")
         return 0
     common = {"data_dir": args.data_dir} if args.data_dir else {}
-    try:
-        counts = run_campaign(
-            jobs,
-            ledger,
-            loader(papers, lambda name, options: load(name, {**common, **options})),
-            budget=args.budget,
-            threads=args.threads,
-            run_fields={"cache_dir": args.cache_dir} if args.cache_dir else None,
-            tell=lambda text: print(text, flush=True),
-        )
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here", file=sys.stderr)
-        raise
-    told = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-    print(f"{told or 'nothing to do'}; ledger {ledger.path}")
-    return 1 if counts["failed"] else 0
+    read = loader(papers, lambda name, options: load(name, {**common, **options}))
+    return conduct(jobs, ledger, read, args)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from coterie.files import write_atomic
 
 from .errors import DataError
 
@@ -77,10 +78,10 @@ class Recipe:
             ready = {name: np.ascontiguousarray(value) for name, value in self.arrays.items()}
             tensors = save(ready)
             content["arrays_digest"] = hashlib.blake2b(tensors, digest_size=16).hexdigest()
-            _write(folder / "recipe.safetensors", tensors)
+            write_atomic(folder / "recipe.safetensors", tensors)
         # last, because it vouches for the arrays
         text = json.dumps(content, indent=1, ensure_ascii=False)
-        _write(folder / "recipe.json", text.encode())
+        write_atomic(folder / "recipe.json", text.encode())
 
     @classmethod
     def load(cls, folder: str | Path) -> Recipe:
@@ -112,16 +113,3 @@ class Recipe:
                 raise DataError(f"{side} does not belong to {path}: one of them was changed")
             recipe.arrays = load(tensors)
         return recipe
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace `path` in one step: readers see the old file or the new one, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
