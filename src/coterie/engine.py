@@ -166,13 +166,16 @@ class Engine:
         self.network.eval()
         start, stop = self.world.span(self.rows.n)
         step = min(ENCODE_ROWS, self.rows.chunk)
-        parts = [
-            self.network.encode(self.rows.slice(a, min(a + step, stop)))
-            for a in range(start, stop, step)
-        ]
+        # written into one tensor: parts kept between the large blocks would cut the heap to pieces
+        mine: Any = None
+        for a in range(start, stop, step):
+            part = self.network.encode(self.rows.slice(a, min(a + step, stop)))
+            if mine is None:
+                mine = part.new_empty(stop - start, *part.shape[1:])
+            mine[a - start : a - start + len(part)] = part
         self.network.train(training)
         # a plain copy: tensors of inference mode may not enter autograd later
-        return self.world.concat(torch.cat(parts), self.rows.n).clone()
+        return self.world.concat(mine, self.rows.n).clone()
 
     def _update(self) -> bool:
         """Refresh the method's full-data state; True when the labels have settled."""

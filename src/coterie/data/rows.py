@@ -55,8 +55,8 @@ class Rows:
         rows = self._to_tensor(self.source[index[order].numpy()])
         out = torch.empty_like(rows)
         out[order] = rows
-        # a fault on one page brings its neighbours along, up to a megabyte on Linux
-        self._forget_pages(max(rows.nbytes, len(index) << 20))
+        # a fault on one page brings its neighbours along, up to two megabytes on Linux
+        self._forget_pages(max(rows.nbytes, len(index) << 21))
         return out
 
     def slice(self, start: int, stop: int) -> torch.Tensor:  # rows start..stop-1
@@ -90,10 +90,12 @@ class Rows:
 
     def _forget_pages(self, nbytes: int) -> None:
         # pages of a memory map count as ours until we let them go; the file cache keeps them
+        limit = 4 * CHUNK_BYTES
         self._read += nbytes
-        if self._read > 4 * CHUNK_BYTES and isinstance(self.source, np.memmap):
+        if self._read > limit and isinstance(self.source, np.memmap):
             self._read = 0
-            release(self.source)
+            if self.source.nbytes > limit:
+                release(self.source)
 
 
 def chunk_rows(shape: tuple[int, ...]) -> int:
