@@ -53,7 +53,7 @@ class DeepClusterer(Clusterer):
 
     net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
     embedding_dim: int = param(10, "size of the embedding", ge=1, group="network")
-    hidden: tuple[int, ...] = param((512, 256), "hidden layers of the mlp", group="network")
+    hidden: tuple[int, ...] = param((512, 512), "hidden layers of the mlp", group="network")
     channels: tuple[int, int, int] = param(
         (32, 64, 128), "channels of the conv net", group="network"
     )

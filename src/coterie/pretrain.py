@@ -38,7 +38,8 @@ def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
         return dropout_rows(x, generator, CORRUPTION)
 
     epochs = method.epochs_of(method.pretrain_epochs, method.pretrain_rule)
-    noise = None if method.pretrain == "plain" else corrupt
+    # plain: moved images are rebuilt unmoved, so that the code forgets where the image stood
+    noise = method._augmentation() if method.pretrain == "plain" else corrupt
     plan: list[Phase | Call] = []
     if method.pretrain == "layerwise":
         if not hasattr(network, "level_parameters"):
@@ -90,10 +91,11 @@ class Cache:
         "pretrain_lr",
         "pretrain_schedule",
         "pretrain_optimizer",
+        "augment",
     ]
 
     def __init__(self, method: "DeepClusterer", fingerprint: str, seed: int):
-        about = {name: getattr(method, name) for name in self.FIELDS}
+        about = {name: getattr(method, name, None) for name in [*self.FIELDS, "clean_share"]}
         about["epochs"] = method.epochs_of(method.pretrain_epochs, method.pretrain_rule)
         about |= {"data": fingerprint, "seed": seed, "threads": torch.get_num_threads()}
         about["torch"] = torch.__version__

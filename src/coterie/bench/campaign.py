@@ -186,9 +186,11 @@ def _scores(estimator, dataset) -> dict:
     X, y = dataset.X, dataset.labels
     z, k, labels = estimator.transform(X), estimator.n_clusters, np.asarray(estimator.labels_)
     proba = estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else None
+    # k-means on the embedding of k-means is k-means: not run twice
+    km = labels if estimator.key == "kmeans" else _kmeans(z, k, estimator.random_state)
     return {
         **metrics.scores(y, labels),
-        "km": metrics.scores(y, _kmeans(z, k, estimator.random_state)),
+        "km": metrics.scores(y, km),
         "label_free": metrics.label_free(z, labels, proba, n_clusters=k) | _own(estimator),
     }
 
