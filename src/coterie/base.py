@@ -252,7 +252,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         out: Any = None
         with torch.inference_mode():
             for start in range(0, rows.n, step):
-                part = function(self.network_.encode(rows.slice(start, start + step))).numpy()
+                x = rows.fed_to(self.network_, slice(start, start + step))
+                part = function(self.network_.encode(x)).numpy()
                 if out is None:
                     out = np.empty((rows.n, *part.shape[1:]), part.dtype)
                 out[start : start + len(part)] = part

@@ -43,6 +43,11 @@ class Batch:
         return self._engine.rows.take(self.rows)
 
     @cached_property
+    def fed(self) -> Any:
+        """The clean rows as the network takes them: sparse ones are not filled with zeros."""
+        return self._engine.feed(self.rows)
+
+    @cached_property
     def x(self) -> torch.Tensor:
         if self._augment is None:
             return self.clean
@@ -55,11 +60,11 @@ class Batch:
 
     @cached_property
     def z(self) -> torch.Tensor:
-        return self.network.encode(self.x)
+        return self.network.encode(self.x if self._augment else self.fed)
 
     @cached_property
     def z_clean(self) -> torch.Tensor:
-        return self.z if self.x is self.clean else self.network.encode(self.clean)
+        return self.network.encode(self.fed) if self._augment else self.z
 
     @cached_property
     def x_hat(self) -> torch.Tensor:

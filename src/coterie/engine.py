@@ -169,13 +169,17 @@ class Engine:
         # written into one tensor: parts kept between the large blocks would cut the heap to pieces
         mine: Any = None
         for a in range(start, stop, step):
-            part = self.network.encode(self.rows.slice(a, min(a + step, stop)))
+            part = self.network.encode(self.feed(slice(a, min(a + step, stop))))
             if mine is None:
                 mine = part.new_empty(stop - start, *part.shape[1:])
             mine[a - start : a - start + len(part)] = part
         self.network.train(training)
         # a plain copy: tensors of inference mode may not enter autograd later
         return self.world.concat(mine, self.rows.n).clone()
+
+    def feed(self, index: torch.Tensor | slice) -> Any:
+        """Rows as the network takes them."""
+        return self.rows.fed_to(self.network, index)
 
     def _update(self) -> bool:
         """Refresh the method's full-data state; True when the labels have settled."""
@@ -230,7 +234,7 @@ class Engine:
         if labels is None:
             index = torch.linspace(0, self.rows.n - 1, min(SAMPLE_ROWS, self.rows.n)).long()
             self.network.eval()
-            scores = self.assign(self.network.encode(self.rows.take(index)), self.head)
+            scores = self.assign(self.network.encode(self.feed(index)), self.head)
             self.network.train()
             labels = scores.argmax(1)
         shares = torch.bincount(labels).double() / len(labels)

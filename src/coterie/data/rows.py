@@ -1,7 +1,8 @@
 """Rows: what the engine sees of the data, n float32 rows of one shape, in memory or streamed.
 
 Dense arrays are scaled once and kept as a float32 tensor. Memory maps and sparse matrices stay
-where they are; a batch is cut, densified and scaled when it is asked for.
+where they are; a batch is cut, scaled and, unless the caller can do with less, densified when it
+is asked for.
 """
 
 import hashlib
@@ -36,6 +37,13 @@ class Scaling:
         return x / self.factor + self.shift
 
 
+@dataclass
+class Ready:
+    """Rows whose features need not be computed again."""
+
+    features: torch.Tensor  # (b, m)
+
+
 class Rows:
     """A row source: `take(index)` for batches, `slice(start, stop)` for full passes."""
 
@@ -45,6 +53,8 @@ class Rows:
         self.shape = _channels_first_shape(source.shape[1:])
         self.streamed = sp.issparse(source) or isinstance(source, np.memmap)
         self._tensor = None if self.streamed else self._to_tensor(source)
+        self.csr: Any = self._scaled_csr() if sp.issparse(source) else None
+        self.features: Any = None  # (n, m), set by a method that computes them once for a fit
         self._read = 0
 
     def take(self, index: torch.Tensor) -> torch.Tensor:  # (b,) -> (b, *shape)
@@ -65,6 +75,17 @@ class Rows:
         rows = self._to_tensor(self.source[start:stop])
         self._forget_pages(rows.nbytes)
         return rows
+
+    def fed_to(self, network: Any, index: Any) -> Any:  # positions or a slice
+        """Rows as a network takes them: features that are known already, CSR where both sides are
+        made for it, else a tensor."""
+        if self.features is not None and getattr(network, "takes_features", False):
+            return Ready(self.features[index])
+        if self.csr is not None and getattr(network, "takes_sparse", False):
+            return self.csr[index.numpy() if isinstance(index, torch.Tensor) else index]
+        if isinstance(index, slice):
+            return self.slice(index.start, index.stop)
+        return self.take(index)
 
     @property
     def chunk(self) -> int:
@@ -87,6 +108,11 @@ class Rows:
         if x.ndim == 3:
             return x.unsqueeze(1)  # grey images get their channel
         return x.permute(0, 3, 1, 2).contiguous() if x.ndim == 4 else x
+
+    def _scaled_csr(self) -> sp.csr_matrix:
+        # scaling of a sparse matrix has no shift and one factor: zeros stay where they are
+        data = self.source.data.astype(np.float32) * np.float32(self.scaling.factor)
+        return sp.csr_matrix((data, self.source.indices, self.source.indptr), self.source.shape)
 
     def _forget_pages(self, nbytes: int) -> None:
         # pages of a memory map count as ours until we let them go; the file cache keeps them

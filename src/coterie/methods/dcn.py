@@ -73,7 +73,7 @@ class DCN(DeepClusterer):
     @torch.no_grad()
     def move_centers(self, batch: Batch, head: Head) -> None:
         """New labels for the batch; each centre becomes the mean of all rows it ever had."""
-        z = batch.network.encode(batch.clean)
+        z = batch.network.encode(batch.fed)
         nearest = squared_distances(z, head.centers).argmin(1)
         centers, counts = running_mean(head.centers, head.counts, z, nearest, add_up=batch.sum)
         head.centers.copy_(centers)

@@ -184,7 +184,7 @@ class DEKM(DeepClusterer):
     def _decoding(self, epochs: float) -> list[Phase | Call]:
         def loss(batch: Batch, head: Head) -> Terms:
             with torch.no_grad():
-                z = batch.network.encode(batch.clean)
+                z = batch.network.encode(batch.fed)
             rebuilt = batch.network.decode(z)
             return {"reconstruction": (batch.clean - rebuilt).square().flatten(1).sum(1).mean()}
 

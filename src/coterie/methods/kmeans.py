@@ -47,7 +47,7 @@ class KMeans(Clusterer):
 
     def _fit(self, rows: Rows) -> None:
         self.network_ = Identity(rows.shape)
-        latents = FlatRows(rows)
+        latents = FlatRows(rows) if rows.csr is None else rows.csr
         self.head_ = kmeans_head(
             latents,
             self.n_clusters,

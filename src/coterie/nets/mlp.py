@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.utils import skip_init
 
 from .init import initialise
+from .sparse import linear
 
 
 def leaky_relu(x: torch.Tensor) -> torch.Tensor:
@@ -19,6 +21,8 @@ ACTIVATIONS = {"relu": torch.relu, "leaky_relu": leaky_relu}
 
 class MLP(nn.Module):
     """Encoder d-hidden-p and decoder p-reversed(hidden)-d; code and output are linear."""
+
+    takes_sparse = True  # encode also takes a scipy CSR matrix
 
     def __init__(
         self,
@@ -39,8 +43,11 @@ class MLP(nn.Module):
         self.decoder = nn.ModuleList(skip_init(nn.Linear, o, i) for i, o in reversed(down))
         initialise(self, initializer, generator)
 
-    def encode(self, x: torch.Tensor) -> torch.Tensor:  # (b, *shape) -> (b, p)
-        return self._chain(self.encoder, x.flatten(1))
+    def encode(self, x: Any) -> torch.Tensor:  # (b, *shape) -> (b, p)
+        if isinstance(x, torch.Tensor):
+            return self._chain(self.encoder, x.flatten(1))
+        h = linear(x, self.encoder[0].weight, self.encoder[0].bias)
+        return self._chain(self.encoder[1:], self._act(h)) if len(self.encoder) > 1 else h
 
     def decode(self, z: torch.Tensor) -> torch.Tensor:  # (b, p) -> (b, *shape)
         return self._chain(self.decoder, z).view(-1, *self.shape)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from sklearn.cluster import kmeans_plusplus
 
@@ -67,14 +68,39 @@ class CenteredRows:
         return torch.cat(picked)
 
 
+class SparseRows:
+    """Rows of a CSR matrix, chunk by chunk, not centred: most of their values are at the origin."""
+
+    ready = False  # seeded like rows from disk, so that both kinds draw the same
+
+    def __init__(self, z, chunk):
+        self.z, self.chunk = z, chunk
+        self.n, self.d = z.shape
+        self.dtype = torch.from_numpy(z.data[:0]).dtype
+        self.mean = torch.zeros(self.d, dtype=self.dtype)
+        mean, square = np.asarray(z.mean(axis=0, dtype=np.float64)).ravel(), _square_sum(z)
+        self.second_moment = square / self.n
+        self.variance = max(self.second_moment - float(mean @ mean), 0.0) / self.d
+        if not np.isfinite(self.second_moment):
+            raise ValueError("z has NaN or infinite values; clean or scale the rows first")
+
+    def __iter__(self):
+        for start in range(0, self.n, self.chunk):
+            yield self.z[start : start + self.chunk]
+
+    def take(self, index):
+        return self.z[index]
+
+
 @torch.no_grad()
 def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=None):
     """K-means with restarts.
 
     Parameters
     ----------
-    z : tensor (n, d), or an object with ``.n`` and ``.slice(start, stop) -> tensor`` whose rows
-        are read from disk; one pass over the rows serves all restarts.
+    z : tensor (n, d), a scipy CSR matrix, whose zeros cost nothing, or an object with ``.n`` and
+        ``.slice(start, stop) -> tensor`` whose rows are read from disk; one pass over the rows
+        serves all restarts.
     k : number of clusters.
     rng : numpy Generator; the only source of randomness.
     n_init : restarts; the one with the lowest inertia wins.
@@ -90,14 +116,18 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
         `labels` are the nearest of `centers`. An empty cluster is seeded again at a far row; it
         stays empty only if there are fewer distinct rows than clusters.
     """
-    n = len(z) if torch.is_tensor(z) else z.n
+    sparse = sp.issparse(z)
+    n = z.shape[0] if sparse else len(z) if torch.is_tensor(z) else z.n
     if k < 1:
         raise ValueError(f"k={k} but at least 1 cluster is needed; raise k")
     if n < k:
         raise ValueError(f"z has {n} rows but k={k}; lower k or give more rows")
-    width = z.shape[1] if torch.is_tensor(z) else z.slice(0, 1).shape[1]
     restarts = 1 if torch.is_tensor(init) else n_init
-    rows = CenteredRows(z, max(256, CHUNK_VALUES // max(width, restarts * k)))
+    if sparse:
+        rows = SparseRows(z, max(256, CHUNK_VALUES // (restarts * k)))
+    else:
+        width = z.shape[1] if torch.is_tensor(z) else z.slice(0, 1).shape[1]
+        rows = CenteredRows(z, max(256, CHUNK_VALUES // max(width, restarts * k)))
     centers = _seed(rows, k, rng, restarts, init, sample)  # (r, k, d)
 
     inertia = np.full(restarts, np.inf)
@@ -147,21 +177,49 @@ def _seed(rows, k, rng, restarts, init, sample):
     else:
         pool = rows.take(np.sort(rng.choice(rows.n, bound, replace=False)))
     starts = torch.empty(restarts, k, rows.d, dtype=rows.dtype)
-    norms = pool.square().sum(dim=1).numpy()
+    norms = _norms(pool).numpy()
+    pool = pool if sp.issparse(pool) else pool.numpy()
     for start in starts:
         if init == "random":
-            start.copy_(pool[torch.from_numpy(rng.choice(bound, k, replace=False))])
+            found = pool[rng.choice(bound, k, replace=False)]
+            found = found.toarray() if sp.issparse(found) else found
         else:
             seed = int(rng.integers(2**31 - 1))
-            found = kmeans_plusplus(pool.numpy(), k, x_squared_norms=norms, random_state=seed)[0]
-            start.copy_(torch.from_numpy(found))
+            found = kmeans_plusplus(pool, k, x_squared_norms=norms, random_state=seed)[0]
+        start.copy_(torch.from_numpy(found))
     return starts
 
 
 def _scores(rows, centers):  # (b, d), (m, d) -> (m, b)
     """Squared distances less the norm of the row, which changes no argmin."""
     norms = centers.square().sum(dim=1, keepdim=True)
+    if sp.issparse(rows):
+        product = torch.from_numpy(rows @ centers.T.contiguous().numpy())
+        return torch.add(norms, product.T, alpha=-2).contiguous()
     return torch.addmm(norms, centers, rows.T, alpha=-2)
+
+
+def _norms(rows):  # (b, d) -> (b,)
+    if sp.issparse(rows):
+        return torch.from_numpy(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    return rows.square().sum(dim=1)
+
+
+def _square_sum(rows):  # (b, d) -> float
+    if sp.issparse(rows):
+        return float(np.square(rows.data, dtype=np.float64).sum())
+    return float(rows.square().sum(dtype=torch.float64))
+
+
+def _sums(one_hot, rows):  # (m, b), (b, d) -> (m, d)
+    """Sum of the rows of each cluster; `one_hot` has a single 1 per restart and row."""
+    m, b = one_hot.shape
+    if sp.issparse(rows):
+        which, at = (t.numpy() for t in torch.nonzero(one_hot, as_tuple=True))
+        picked = sp.csr_matrix((np.ones(len(at), rows.dtype), (which, at)), (m, b))
+        return torch.from_numpy((picked @ rows).toarray())
+    # both orders give the same sums; which one the BLAS runs faster depends on the shape
+    return (rows.T @ one_hot.T).T if rows.shape[1] < m else one_hot @ rows
 
 
 def _pass(rows, centers):
@@ -176,19 +234,18 @@ def _pass(rows, centers):
     counts = torch.zeros(r, k, dtype=torch.float64)
     inertia = torch.zeros(r, dtype=torch.float64)
     for chunk in rows:
-        scores = _scores(chunk, centers.view(r * k, d)).view(r, k, len(chunk))
+        b = chunk.shape[0]
+        scores = _scores(chunk, centers.view(r * k, d)).view(r, k, b)
         nearest = scores.amin(dim=1, keepdim=True)
         inertia += nearest.sum(dim=(1, 2), dtype=torch.float64)
-        inertia += chunk.square().sum(dtype=torch.float64)
+        inertia += _square_sum(chunk)
         one_hot = scores.eq_(nearest)
         found = one_hot.sum(dim=2)
-        if float(found.sum(dtype=torch.float64)) > r * len(chunk):  # equal centres: the first wins
+        if float(found.sum(dtype=torch.float64)) > r * b:  # equal centres: the first wins
             first = one_hot.argmax(dim=1, keepdim=True)
             found = one_hot.zero_().scatter_(1, first, 1.0).sum(dim=2)
         counts += found
-        flat = one_hot.view(r * k, len(chunk))
-        # both orders give the same sums; which one the BLAS runs faster depends on the shape
-        sums += (chunk.T @ flat.T).T if d < r * k else flat @ chunk
+        sums += _sums(one_hot.view(r * k, b), chunk)
     sums = sums.view(r, k, d)
     return sums, counts, inertia.numpy()
 
@@ -199,10 +256,10 @@ def _label(rows, centers):
     total, start = 0.0, 0
     for chunk in rows:
         nearest, found = _scores(chunk, centers).min(dim=0)
-        labels[start : start + len(chunk)] = found
-        nearest = (nearest + chunk.square().sum(dim=1)).clamp_min(0)
+        labels[start : start + len(found)] = found
+        nearest = (nearest + _norms(chunk)).clamp_min(0)
         total += float(nearest.sum(dtype=torch.float64))
-        start += len(chunk)
+        start += len(found)
     return labels, total
 
 
@@ -210,8 +267,14 @@ def _farthest(rows, centers):
     """The row that is farthest from its centre, and its squared distance."""
     best, farthest = centers[0], -1.0
     for chunk in rows:
-        gain = (chunk - centers[_scores(chunk, centers).argmin(dim=0)]).square().sum(dim=1)
+        nearest, found = _scores(chunk, centers).min(dim=0)
+        if sp.issparse(chunk):
+            gain = nearest + _norms(chunk)
+        else:
+            gain = (chunk - centers[found]).square().sum(dim=1)
         at = int(gain.argmax())
         if float(gain[at]) > farthest:
-            best, farthest = chunk[at].clone(), float(gain[at])
+            row = chunk[at]
+            best = torch.from_numpy(row.toarray()[0]) if sp.issparse(row) else row.clone()
+            farthest = float(gain[at])
     return best, farthest
