@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.metrics import accuracy, ari, label_free, nmi, nmi_geometric, scores
+from coterie.metrics import accuracy, ari, batch_scores, label_free, nmi, nmi_geometric, scores
 from reference import metrics as twin
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=3, max_size=30)
@@ -115,3 +115,18 @@ def test_label_free_of_one_cluster_and_errors():
         label_free(z, [0] * 5, np.ones((4, 1)))
     with pytest.raises(ValueError, match="from 0 to 3 but there are 2 clusters"):
         label_free(z, [0, 1, 2, 3, 0], np.ones((5, 2)))
+
+
+def test_scores_by_batch_flatter_and_say_so():
+    rng = np.random.default_rng(0)
+    y, guess = rng.integers(10, size=(2, 6400))
+    chance = batch_scores(y, guess, 64)
+    assert chance["purity_by_batch"] == pytest.approx(0.319, abs=0.01)
+    assert chance["nmi_by_batch"] == pytest.approx(0.307, abs=0.01)
+    assert abs(chance["ari_by_batch"]) < 0.01
+    assert accuracy(y, guess) < 0.13 and nmi(y, guess) < 0.01
+    assert set(batch_scores(y, (y + 1) % 10).values()) == {1.0}
+    # one batch: three rows of four are in a cluster whose most frequent class is theirs
+    assert batch_scores([0, 0, 1, 1], [0, 0, 0, 1])["purity_by_batch"] == 0.75
+    with pytest.raises(ValueError, match="y has 3 rows but labels has 2"):
+        batch_scores([0, 1, 2], [0, 1])

@@ -107,3 +107,23 @@ def test_card_is_small_and_escaped():
     data = fakes.table()
     fitted = plot.html_card(fakes.FakeModel(3).fit(data.X))
     assert "fitted on 178 rows: 3 of 3 clusters used" in fitted and len(fitted) < 2000
+
+
+def test_critic_contour():
+    class Ring:
+        n_clusters = 2
+
+        def critic_values(self, grid):
+            return np.linalg.norm(grid, axis=1)
+
+        def sample(self, cluster, n):
+            return np.full((n, 2), float(cluster))
+
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    ax = plot.critic_contour(Ring(), X, steps=20, n=3)
+    real, made = ax.lines
+    assert len(real.get_xdata()) == 50
+    assert made.get_xdata().tolist() == [0, 0, 0, 1, 1, 1]
+    assert ax.collections  # the contour lines
+    with pytest.raises(ValueError, match="choose two columns"):
+        plot.critic_contour(Ring(), np.zeros((5, 3)))

@@ -16,6 +16,7 @@ from .palette import color
 __all__ = [
     "bars",
     "centers_grid",
+    "critic_contour",
     "decision_surface",
     "embedding_map",
     "heat_map",
@@ -207,15 +208,10 @@ def heat_map(table, *, rows=None, columns=None, ax: Any = None, decimals: int | 
 def decision_surface(model, X, *, ax: Any = None, steps: int = 200):
     """Which cluster a model gives to every place of a two-dimensional data set."""
     X = np.asarray(X, dtype=np.float32)
-    if X.ndim != 2 or X.shape[1] != 2:
-        raise ValueError(f"X has shape {X.shape}; a surface needs (n, 2): choose two columns")
+    grid, (gx, _), (low, high) = _plane(X, steps)
     from matplotlib.colors import ListedColormap
 
     ax = _axes(ax, figsize=(5, 4))
-    pad = 0.08 * np.ptp(X, axis=0)
-    low, high = X.min(0) - pad, X.max(0) + pad
-    gx, gy = np.meshgrid(np.linspace(low[0], high[0], steps), np.linspace(low[1], high[1], steps))
-    grid = np.column_stack([gx.ravel(), gy.ravel()]).astype(np.float32)
     areas, labels = model.predict(grid).reshape(gx.shape), model.predict(X)
     k = int(max(areas.max(), labels.max())) + 1
     shades = ListedColormap([color(j) for j in range(k)])
@@ -229,6 +225,31 @@ def decision_surface(model, X, *, ax: Any = None, steps: int = 200):
         ax.scatter(*part.T, s=14, color=color(j), marker=marker, linewidths=0, label=str(j))
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     return ax
+
+
+def critic_contour(model, X, *, ax: Any = None, steps: int = 120, n: int = 30, rows: int = 400):
+    """Contour lines of CueGAN's critic in the plane, real points and `n` generated of each cluster.
+
+    Where the critic is high there are too few generated points; the generator climbs.
+    """
+    X = np.asarray(X, dtype=np.float32)
+    grid, (gx, gy), (low, high) = _plane(X, steps)
+    ax = _axes(ax, figsize=(5, 4))
+    ax.contour(gx, gy, model.critic_values(grid).reshape(gx.shape), 16, linewidths=0.7)
+    ax.plot(*X[:rows].T, "+", color=color(1), ms=4, label="real")
+    drawn = np.concatenate([model.sample(j, n) for j in range(model.n_clusters)])
+    ax.plot(*drawn.T, "x", color=color(2), ms=4, label="generated")
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    return ax
+
+
+def _plane(X, steps):  # (n, 2) -> (steps^2, 2) grid, its coordinates, its corners
+    if X.ndim != 2 or X.shape[1] != 2:
+        raise ValueError(f"X has shape {X.shape}; a surface needs (n, 2): choose two columns")
+    pad = 0.08 * np.ptp(X, axis=0)
+    low, high = X.min(0) - pad, X.max(0) + pad
+    gx, gy = np.meshgrid(np.linspace(low[0], high[0], steps), np.linspace(low[1], high[1], steps))
+    return np.column_stack([gx.ravel(), gy.ravel()]).astype(np.float32), (gx, gy), (low, high)
 
 
 def bars(values, *, ax: Any = None, ylabel: str = "", groups=None):
