@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from .data.rows import Rows, Scaling, fit_scaling
-from .engine import ENCODE_ROWS
 from .head import Head
 from .nets import Identity
 from .params import check_params, param
@@ -248,16 +247,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _map(self, rows: Rows, function: Any) -> np.ndarray:
         """Apply encode and a function to all rows in chunks; memory does not grow with n."""
-        step = min(ENCODE_ROWS, rows.chunk)
-        out: Any = None
-        with torch.inference_mode():
-            for start in range(0, rows.n, step):
-                x = rows.fed_to(self.network_, slice(start, start + step))
-                part = function(self.network_.encode(x)).numpy()
-                if out is None:
-                    out = np.empty((rows.n, *part.shape[1:]), part.dtype)
-                out[start : start + len(part)] = part
-        return out
+        return rows.through(self.network_, then=function).numpy()
 
     def _labels(self, rows: Rows) -> np.ndarray:
         return self._map(rows, lambda z: self.assign(z, self.head_).argmax(1))

@@ -23,7 +23,6 @@ from .rng import derive, numpy_rng, torch_rng
 from .state import Checkpoint
 from .world import World
 
-ENCODE_ROWS = 4096  # rows per forward pass without gradient
 SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
 
 
@@ -160,19 +159,10 @@ class Engine:
             self._sums[k] = self._sums.get(k, 0.0) + v
 
     # -- full-data work ---------------------------------------------------------------------
-    @torch.inference_mode()
     def encode_all(self) -> torch.Tensor:  # (n, d), rows in order, the same on every process
         training = self.network.training
         self.network.eval()
-        start, stop = self.world.span(self.rows.n)
-        step = min(ENCODE_ROWS, self.rows.chunk)
-        # written into one tensor: parts kept between the large blocks would cut the heap to pieces
-        mine: Any = None
-        for a in range(start, stop, step):
-            part = self.network.encode(self.feed(slice(a, min(a + step, stop))))
-            if mine is None:
-                mine = part.new_empty(stop - start, *part.shape[1:])
-            mine[a - start : a - start + len(part)] = part
+        mine = self.rows.through(self.network, *self.world.span(self.rows.n))
         self.network.train(training)
         # a plain copy: tensors of inference mode may not enter autograd later
         return self.world.concat(mine, self.rows.n).clone()

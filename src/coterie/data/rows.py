@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+ENCODE_ROWS = 4096  # rows per forward pass without gradient
 CHUNK_BYTES = 64 << 20  # what a full pass holds in memory at a time
 
 
@@ -86,6 +87,25 @@ class Rows:
         if isinstance(index, slice):
             return self.slice(index.start, index.stop)
         return self.take(index)
+
+    @torch.inference_mode()
+    def through(
+        self, network: Any, start: int = 0, stop: int | None = None, then: Any = None
+    ) -> torch.Tensor:
+        """`then(network.encode(rows))` for rows start..stop-1, in blocks; memory for the answer.
+
+        The blocks are written into one tensor: kept apart, between the large ones that come and
+        go, they would cut the heap to pieces (2.4 GB in place of 1.1 GB on a file of 5 GB).
+        """
+        stop = self.n if stop is None else stop
+        step, out = min(ENCODE_ROWS, self.chunk), torch.empty(0)
+        for a in range(start, stop, step):
+            z = network.encode(self.fed_to(network, slice(a, min(a + step, stop))))
+            part = z if then is None else then(z)
+            if a == start:
+                out = part.new_empty(stop - start, *part.shape[1:])
+            out[a - start : a - start + len(part)] = part
+        return out
 
     @property
     def chunk(self) -> int:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..batch import Batch, Terms, View
-from ..deep import SCHEDULES, DeepClusterer
+from ..deep import DeepClusterer
 from ..head import Head
 from ..params import param
 from ..parts.assign import cosine_distances, fuzzy_membership, softmin, squared_distances
@@ -56,7 +56,7 @@ class DKM(DeepClusterer):
     summary = "k-means made differentiable: relaxed assignments, joint gradient steps"
     reference = "Fard, Thonet, Gaussier: Deep k-means, Pattern Recognition Letters 2020"
     variants = {
-        "a": {"init": "random", "inverse_temperature": None},
+        "a": {"init": "random", "inverse_temperature": None, "weight": 0.1},
         "p": {"init": "pretrained", "inverse_temperature": 1000.0},
     }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
@@ -64,14 +64,12 @@ class DKM(DeepClusterer):
     train_rule = (30, 1000)
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
-    lr: float = param(3e-3, "learning rate of clustering", gt=0, group="training")
-    schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
     weight: float = param(1.0, "weight of the clustering term (lambda)", ge=0)
     inverse_temperature: float | None = param(
         1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
     )
     levels: int = param(40, "annealed: values of alpha, from 0.1 upwards", ge=1)
-    epochs_per_level: float = param(1.0, "annealed: epochs at each value", gt=0)
+    epochs_per_level: float = param(3.0, "annealed: epochs at each value", gt=0)
     distance: str = param(
         "euclidean", "euclidean (squared) or cosine", choices=("euclidean", "cosine")
     )
