@@ -13,31 +13,18 @@ import argparse
 import matplotlib.pyplot as plt
 import numpy as np
 
-from coterie import CueGAN
+from coterie import CueGAN, plot
 from coterie.data.toys import blobs8
 from coterie.metrics import accuracy
 
 
-def plane(side: float = 2.0, points: int = 100) -> tuple[np.ndarray, np.ndarray]:
-    axis = np.linspace(-side, side, points, dtype=np.float32)
-    x, y = np.meshgrid(axis, axis)
-    return axis, np.column_stack([x.ravel(), y.ravel()])
-
-
 def draw(axes: np.ndarray, model: CueGAN, X: np.ndarray, title: str) -> None:
-    axis, grid = plane()
-    size = (len(axis), len(axis))
     upper, middle, lower = axes
-    upper.contour(axis, axis, model.critic_values(grid).reshape(size), 20, linewidths=0.6)
-    upper.plot(*X[:400].T, "+", color="tab:orange", ms=4)
-    for cluster in range(model.n_clusters):
-        upper.plot(*model.sample(cluster, 30).T, "+", color="tab:green", ms=4)
+    plot.critic_contour(model, X, ax=upper)
     upper.set_title(title)
-    regions = model.predict(grid).reshape(size)
-    middle.imshow(regions, origin="lower", extent=(-2, 2, -2, 2), cmap="tab10", vmin=0, vmax=9)
-    middle.plot(*X[:400].T, "+", color="black", ms=3)
-    lower.plot([record["earth_mover"] for record in model.history_ if "earth_mover" in record])
-    lower.set(xlabel="epoch", ylabel="Earth Mover estimate")
+    plot.decision_surface(model, X[:400], ax=middle)
+    plot.learning_curves(model, terms=["earth_mover"], ax=lower)
+    lower.set_ylabel("Earth Mover estimate")
 
 
 def main() -> None:
