@@ -15,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 import coterie
 from coterie import Kith, Leiden
 from coterie.head import Head
+from coterie.methods.views import lose_words
 from coterie.nets.body import FeatureNet, SharedNorm
 from coterie.parts import features as kinds
 from coterie.parts.graph import by_cells, exact, neighbours, smooth
@@ -358,3 +359,28 @@ def test_leiden_without_its_libraries_names_the_extra(monkeypatch, blobs):
     monkeypatch.setitem(__import__("sys").modules, "leidenalg", None)
     with pytest.raises(ImportError, match=r"coterie\[leiden\]"):
         Leiden(3).fit(blobs[0])
+
+
+def test_sparse_text_has_the_features_of_dense_text_and_loses_the_same_words():
+    words = sp.random(60, 40, density=0.2, random_state=0, format="csr", dtype=np.float32)
+    features = kinds.Features("text", (40,)).fit(words, torch.Generator().manual_seed(0))
+    dense = torch.from_numpy(words.toarray())
+    twin = kinds.Features("text", (40,)).fit(dense, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(features(words), features(dense))
+    torch.testing.assert_close(features(words), twin(dense), atol=1e-4, rtol=1e-4)
+    keep = rng().random((60, int(np.diff(words.indptr).max()))) > 0.5
+    lost = lose_words(words.copy(), keep)
+    for r in range(60):
+        kept = words[r].data * keep[r, : len(words[r].data)]
+        assert np.array_equal(lost.data[lost.indptr[r] : lost.indptr[r + 1]], kept)
+
+
+def test_features_of_a_fit_are_computed_once(monkeypatch):
+    images = load_digits().images[:120].astype(np.float32)
+    seen = []
+    plain = kinds.hog
+    monkeypatch.setattr(kinds, "hog", lambda x: seen.append(len(x)) or plain(x))
+    model = Kith(10, epochs=2, refine_epochs=1, **FAST).fit(images)
+    assert sum(seen) == 2 * 120  # to learn the axes, then for all rows
+    assert np.array_equal(model.predict(images), model.labels_)
+    assert set(model.seconds_) >= {"features", "graph", "train"}

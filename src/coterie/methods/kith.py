@@ -1,6 +1,7 @@
 """Kith: rows and their neighbours belong together."""
 
 import math
+import time
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,8 @@ from ..parts.merge import greedy_merge, joint, normalised_cut, one_hot, spectral
 from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
 from ..world import join
-from .rowfeatures import find_kind, fit_features, usual_neighbours
+from .rowfeatures import all_features, find_kind, sparse_text, usual_neighbours
+from .views import mixed, thinned
 
 STEPS, REFINE_STEPS = 550, 100  # of a fit, whatever the number of rows
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
@@ -100,7 +102,9 @@ class Kith(WithoutAutoencoder):
         steps = max(1, round(rows.n / self.batch_size))
         self._batch = math.ceil(rows.n / steps)  # even batches: no tiny last one
         self._batches = math.ceil(rows.n / self._batch)
+        self._csr = sparse_text(rows, self.kind_)
         super()._fit(rows)
+        del self._csr  # a fitted model does not hold the data
 
     def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
         if not hasattr(self, "kind_"):  # a loaded model
@@ -127,15 +131,10 @@ class Kith(WithoutAutoencoder):
     def _start(self, engine: Engine) -> None:
         """Features of all rows, their graph, and heads with random weights."""
         rows, network, world = engine.rows, engine.network, engine.world
-        fit_features(network.features, rows, engine.seed)
-        world.broadcast(list(network.features.state_dict().values()))
-        start, stop = world.span(rows.n)
-        with torch.no_grad():
-            parts = [
-                network.features(rows.slice(a, min(a + 4096, stop)))
-                for a in range(start, stop, 4096)
-            ]
-        z = world.concat(torch.cat(parts), rows.n)
+        begin = time.perf_counter()
+        rows.features = z = all_features(network.features, rows, engine.seed, world)
+        took = time.perf_counter() - begin
+        engine.seconds |= {"features": took, "graph": -took}  # the engine adds the whole call
         k = min(self.n_neighbors or usual_neighbours(rows.n), rows.n - 1)
         graph = neighbours(z, k, numpy_rng(engine.seed, "graph"))
         outputs = self.outputs or max(40, 4 * self.n_clusters)
@@ -151,7 +150,8 @@ class Kith(WithoutAutoencoder):
 
     # -- training ---------------------------------------------------------------------------
     def loss(self, batch: Batch, head: Head) -> Terms:
-        picked = batch.draw(lambda b, g: _choice(b, head.graph.shape[1], g), "pair")
+        k = head.graph.shape[1]
+        picked = batch.draw(lambda b, g: torch.randint(k, (b,), generator=g), "pair")
         partner = head.graph[batch.rows, picked]
         views = [self._view(batch, head, batch.rows, "own"), self._view(batch, head, partner, "j")]
         h = batch.network.body(torch.cat(views))
@@ -173,21 +173,9 @@ class Kith(WithoutAutoencoder):
         return [logits.view(len(h), count, -1) for logits, count in heads]
 
     def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
-        """A random variant of the rows' features: words lost, or a step towards a neighbour."""
-        features = batch.network.features
-        if features.kind in ("text", "counts"):
-            x = batch.clean if rows is batch.rows else batch.others(rows)
-            d = x.shape[1]
-            keep = batch.draw(
-                lambda b, g: (torch.rand(b, d, generator=g) >= self.dropout).float(), key
-            )
-            return features(features.drop(x, keep))
-        z, k, m = head.z[rows], head.graph.shape[1], head.z.shape[1]
-        picked = batch.draw(lambda b, g: _choice(b, k, g), key, "mix")
-        other = head.z[head.graph[rows, picked]]
-        share = batch.draw(lambda b, g: torch.rand(b, 1, generator=g), key, "share") * self.mix
-        noise = batch.draw(lambda b, g: torch.randn(b, m, generator=g), key, "noise")
-        return z + share * (other - z) + self.noise * head.spread * noise
+        if batch.network.features.kind in ("text", "counts"):
+            return thinned(batch, self._csr, rows, key, self.dropout)
+        return mixed(batch, head, rows, key, self.mix, self.noise)
 
     # -- merging and choosing ---------------------------------------------------------------
     def _choose(self, engine: Engine) -> None:
@@ -289,10 +277,6 @@ def _settle(engine: Engine) -> None:
     """Normalisation by the moments of clean rows, the same ones on every process."""
     z = engine.head.z
     engine.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
-
-
-def _choice(b: int, k: int, generator: torch.Generator) -> torch.Tensor:
-    return torch.randint(k, (b,), generator=generator)
 
 
 def _lowest(made: list[dict]) -> dict:

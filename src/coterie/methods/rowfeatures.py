@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..data.rows import Rows
+from ..data.rows import ENCODE_ROWS, Rows
 from ..parts import features as kinds
 from ..rng import numpy_rng, torch_rng
 
@@ -19,13 +19,20 @@ def usual_neighbours(n: int) -> int:
     return 10 if n >= FEW_ROWS else 5
 
 
-def sample_rows(rows: Rows, seed: int) -> torch.Tensor:
+def sample_rows(rows: Rows, seed: int, csr: Any = None) -> Any:
     """The rows from which features are learned: all, or a fixed number at random."""
-    most = min(kinds.SAMPLE_ROWS, max(2000, SAMPLE_VALUES // math.prod(rows.shape)))
+    most = kinds.SAMPLE_ROWS
+    if csr is None:
+        most = min(most, max(2000, SAMPLE_VALUES // math.prod(rows.shape)))
     if rows.n <= most:
-        return rows.slice(0, rows.n)
-    picked = numpy_rng(seed, "sample").choice(rows.n, most, replace=False)
-    return rows.take(torch.from_numpy(np.sort(picked)))
+        return rows.slice(0, rows.n) if csr is None else csr
+    picked = np.sort(numpy_rng(seed, "sample").choice(rows.n, most, replace=False))
+    return rows.take(torch.from_numpy(picked)) if csr is None else csr[picked]
+
+
+def sparse_text(rows: Rows, kind: str) -> Any:
+    """The rows as CSR where they are sparse text, else None."""
+    return rows.csr if kind == "text" else None
 
 
 def find_kind(rows: Rows, asked: str) -> str:
@@ -39,6 +46,21 @@ def find_kind(rows: Rows, asked: str) -> str:
 
 def fit_features(features: Any, rows: Rows, seed: int) -> None:
     """Learn the features' axes from a sample of the rows."""
+    csr = sparse_text(rows, features.kind)
     scaling = rows.scaling
     undo = {"origin": scaling.shift, "unit": 1 / scaling.factor} if len(rows.shape) == 1 else {}
-    features.fit(sample_rows(rows, seed), torch_rng(seed, "features"), **undo)
+    features.fit(sample_rows(rows, seed, csr), torch_rng(seed, "features"), **undo)
+
+
+@torch.no_grad()
+def all_features(features: Any, rows: Rows, seed: int, world: Any) -> torch.Tensor:  # (n, m)
+    """Learn the features and compute those of all rows, each process its part."""
+    fit_features(features, rows, seed)
+    world.broadcast(list(features.state_dict().values()))
+    start, stop = world.span(rows.n)
+    csr, step = sparse_text(rows, features.kind), min(ENCODE_ROWS, rows.chunk)
+    out = torch.empty(stop - start, features.size)
+    for a in range(start, stop, step):
+        b = min(a + step, stop)
+        out[a - start : b - start] = features(rows.slice(a, b) if csr is None else csr[a:b])
+    return world.concat(out, rows.n)

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 from torch.nn.utils import skip_init
 
 
@@ -29,9 +28,12 @@ class SharedNorm(nn.Module):
             scale = self.weight * (self.running_var + self.eps).rsqrt()
             return x * scale + (self.bias - self.running_mean * scale)
         if self.world is None or self.world.size == 1:
-            var, mean = torch.var_mean(x.detach(), 0, correction=0)
-            self._remember(mean, var)
-            return F.batch_norm(x, None, None, self.weight, self.bias, True, 0.0, self.eps)
+            # the moments come with the result: no second pass over the batch for them
+            out, mean, rate = torch.native_batch_norm(
+                x, self.weight, self.bias, None, None, True, 0.0, self.eps
+            )
+            self._remember(mean.detach(), rate.detach() ** -2 - self.eps)
+            return out
         count = self.world.sum(torch.tensor(float(len(x))))
         mean = self.world.sum_with_grad(x.sum(0)) / count
         var = self.world.sum_with_grad((x - mean).square().sum(0)) / count
@@ -52,6 +54,7 @@ class FeatureNet(nn.Module):
     def __init__(self, features: Any, sizes: tuple[int, ...], generator: torch.Generator):
         super().__init__()
         self.features, self.embedding_dim = features, sizes[-1]
+        self.takes_sparse, self.takes_features = features.kind == "text", True
         pairs = list(itertools.pairwise((features.size, *sizes)))
         self.layers = nn.ModuleList(skip_init(nn.Linear, i, o, bias=False) for i, o in pairs)
         self.norms = nn.ModuleList(SharedNorm(o) for _, o in pairs)
@@ -59,8 +62,8 @@ class FeatureNet(nn.Module):
             bound = 1 / math.sqrt(i)
             layer.weight.data.uniform_(-bound, bound, generator=generator)
 
-    def encode(self, x: torch.Tensor) -> torch.Tensor:
-        return self.body(self.features(x))
+    def encode(self, x: Any) -> torch.Tensor:  # rows, sparse rows, or `Ready` ones
+        return self.body(x.features if hasattr(x, "features") else self.features(x))
 
     def body(self, z: torch.Tensor) -> torch.Tensor:
         for layer, norm in zip(self.layers, self.norms):

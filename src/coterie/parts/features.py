@@ -11,12 +11,14 @@ way. Sizes depend on kind and shape of a row alone: directions that the data do 
 
 import math
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 KINDS = ("image", "table", "text", "counts")
 SIDE, CELL, BINS = 32, 4, 9  # of the oriented gradients
+HOG_ROWS = 128  # images at a time
 PARTS = 50  # principal components of each part of an image, of counts, of a wide table
 WORDS = 100  # singular directions of text
 WIDE = 100  # columns from which on a table is reduced to components
@@ -90,10 +92,13 @@ class Features(nn.Module):
             self.axes = Axes(d, self.size)
 
     @torch.no_grad()
-    def fit(self, sample, generator, origin=0.0, unit=1.0):  # (m, *shape) scaled rows
+    def fit(self, sample, generator, origin=0.0, unit=1.0):  # (m, *shape) scaled rows, or CSR
         """Learn means, deviations and axes; raw values are ``x * unit + origin``."""
+        if hasattr(sample, "indptr"):
+            self.axes.fit(sample, generator, center=False)
+            return self
         if self.kind == "image":
-            self.hog.fit(torch.cat([hog(part) for part in sample.split(2048)]), generator)
+            self.hog.fit(hog(sample), generator)
             self.pixels.fit(_small(sample).flatten(1), generator)
             self.pixels.factor *= 0.5
             return self
@@ -128,7 +133,9 @@ class Features(nn.Module):
             self.axes.fit((t - self.mean) * self.factor, generator)
         return self
 
-    def forward(self, x):  # (b, *shape) -> (b, m)
+    def forward(self, x):  # (b, *shape), or CSR (b, d) of text -> (b, m)
+        if hasattr(x, "indptr"):
+            return F.normalize(self.axes.of_sparse(x), eps=1e-6)
         if self.kind == "image":
             return torch.cat([self.hog(hog(x)), self.pixels(_small(x).flatten(1))], 1)
         x = x.flatten(1)
@@ -166,10 +173,11 @@ class Axes(nn.Module):
         self.register_buffer("axes", torch.zeros(d, m))
         self.register_buffer("factor", torch.ones(()))
 
-    def fit(self, x, generator, center=True):  # (n, d)
+    def fit(self, x, generator, center=True):  # (n, d), or CSR when not to be centred
         if center:
             self.mean.copy_(x.mean(0))
-        axes, values = leading_axes(x - self.mean, min(self.axes.shape[1], *x.shape), generator)
+        centred = x - self.mean if center else x
+        axes, values = leading_axes(centred, min(self.axes.shape[1], *x.shape), generator)
         axes = axes * (values > 1e-9 * values[:1].clamp_min(1e-30))
         self.axes.zero_()
         self.axes[:, : axes.shape[1]] = axes
@@ -180,8 +188,15 @@ class Axes(nn.Module):
     def forward(self, x):  # (b, d) -> (b, m)
         return ((x - self.mean) @ self.axes) * self.factor
 
+    def of_sparse(self, x):  # CSR (b, d) -> (b, m), without the mean: text is not centred
+        """The sum of the axes of each row's words: work by the words that are there."""
+        words, starts = (torch.from_numpy(a.astype(np.int64)) for a in (x.indices, x.indptr[:-1]))
+        weights = torch.from_numpy(x.data.astype(np.float32))
+        bags = F.embedding_bag(words, self.axes, starts, mode="sum", per_sample_weights=weights)
+        return bags * self.factor
 
-def leading_axes(x, m, generator):  # (n, d) -> (d, m), (m,)
+
+def leading_axes(x, m, generator):  # (n, d) tensor or CSR -> (d, m), (m,)
     """Right singular vectors and mean squares of the projections, largest first.
 
     Narrow data: all of x'x. Wide data: subspace iteration from a random start (Halko et al. 2011).
@@ -189,21 +204,29 @@ def leading_axes(x, m, generator):  # (n, d) -> (d, m), (m,)
     n, d = x.shape
     if d <= EXACT:
         gram = torch.zeros(d, d, dtype=torch.float64)
-        for part in x.split(8192):
-            gram += (part.T @ part).double()
+        for start in range(0, n, 8192):
+            part = x[start : start + 8192]
+            gram += _product(part.T, part).double()
         values, vectors = torch.linalg.eigh(gram / n)
         values, vectors = values.flip(0)[:m], vectors.flip(1)[:, :m]
     else:
         basis = torch.randn(d, min(d, n, m + 20), generator=generator)
         for _ in range(5):
-            basis = torch.linalg.qr(x.T @ (x @ basis))[0]
-        small = x @ basis  # (n, m + 20)
+            basis = torch.linalg.qr(_product(x.T, _product(x, basis)))[0]
+        small = _product(x, basis)  # (n, m + 20)
         values, turn = torch.linalg.eigh((small.T @ small).double() / n)
         values, vectors = values.flip(0)[:m], basis.double() @ turn.flip(1)[:, :m]
     # an eigenvector's sign is anybody's: make the largest entry positive
     top = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
     vectors = vectors * torch.where(top < 0, -1.0, 1.0)
     return vectors.float(), values.clamp_min(0).float()
+
+
+def _product(a, b):  # matrices, the first or both sparse -> tensor
+    if isinstance(a, torch.Tensor):
+        return a @ b
+    found = a @ (b.numpy() if isinstance(b, torch.Tensor) else b)
+    return torch.from_numpy(np.asarray(found.toarray() if hasattr(found, "indptr") else found))
 
 
 def _small(x):  # (b, c, h, w) -> the same, at most 32 x 32; colour at equal contrast
@@ -226,6 +249,9 @@ def hog(x):  # (b, c, h, w) -> (b, 576)
     directions. Each cell is divided by the norms of the four 2 x 2 blocks around it, clipped at
     0.2, and the four versions are averaged. In colour the strongest channel speaks.
     """
+    # planes that stay in the processor's cache; an exported graph takes any number of rows at once
+    if not torch.compiler.is_exporting() and len(x) > HOG_ROWS:
+        return torch.cat([hog(part) for part in x.split(HOG_ROWS)])
     if x.shape[1] > 1:
         x = _contrast(x)
     if tuple(x.shape[2:]) != (SIDE, SIDE):
@@ -242,7 +268,7 @@ def hog(x):  # (b, c, h, w) -> (b, 576)
     upper = (angle - low) * size[:, 0]
     lower = size[:, 0] - upper
     low = low.long() % BINS
-    planes = torch.zeros(len(x), BINS, SIDE, SIDE)
+    planes = x.new_zeros(x.shape[0], BINS, SIDE, SIDE)
     planes.scatter_add_(1, low[:, None], lower[:, None])
     planes.scatter_add_(1, ((low + 1) % BINS)[:, None], upper[:, None])
     cells = F.avg_pool2d(planes, CELL)  # (b, 9, 8, 8)
