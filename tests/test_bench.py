@@ -161,6 +161,21 @@ def test_campaign_runs_each_job_once(tmp_path):
     assert first["seconds"]["total"] > 0 and first["rss_mb"] > 10 and first["threads"] >= 1
 
 
+def test_campaign_gives_texts_in_the_words_that_a_method_asks_for(tmp_path):
+    asked = []
+
+    def load(name, **more):
+        asked.append(more)
+        return tiny_load(name)
+
+    ledger = Ledger(tmp_path / "l.jsonl")
+    fast = {"leiden": {"kind": "table"}}
+    jobs = plan(["blobs"], [("kmeans", ""), ("leiden", "")], seeds=range(2), settings=fast)
+    run_campaign(jobs, ledger, load, tell=str)
+    assert asked == [{}, {"words": 5000}]
+    assert plan(["usps"], [("leiden", "")], "paper")[0].words is None
+
+
 def test_campaign_budget_and_claims(tmp_path):
     ledger = Ledger(tmp_path / "l.jsonl")
     jobs = plan(["blobs"], [("kmeans", "")], seeds=range(2))

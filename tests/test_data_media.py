@@ -141,6 +141,24 @@ def test_txt_is_sklearns_tfidf_and_survives_saving(tmp_path):
     assert again.fingerprint() == data.fingerprint()  # to the last bit
 
 
+def test_more_words_can_be_asked_for():
+    rng = np.random.default_rng(0)
+    texts = [
+        f"sun once{i} " + " ".join(f"w{j}" for j in rng.integers(2500, size=60))
+        for i in range(300)
+    ]
+    usual, wide = load(texts), load(texts, words=5000)
+    assert usual.X.shape[1] == 2000 < wide.X.shape[1] <= 2500
+    assert "sun" not in wide.recipe.vocabulary and "once7" not in wide.recipe.vocabulary
+    assert "sun" in usual.recipe.vocabulary
+    again = load(texts[:3], recipe=wide.recipe)
+    assert (wide.X[:3] != again.X).nnz == 0
+    alike = load(["one and the same text"] * 120, words=5000)
+    assert alike.X.nnz
+    with pytest.raises(DataError, match="words=0"):
+        load(texts, words=0)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text("aábcdeé xyz\n", min_size=3, max_size=60), min_size=2, max_size=12))
 def test_a_document_alone_gets_the_row_that_it_has_among_others(texts):

@@ -19,6 +19,7 @@ from .head import Head
 from .nets import Identity
 from .params import check_params, param
 from .rng import resolve_seed
+from .sharing import current, sharing
 from .state import save_model
 
 
@@ -46,6 +47,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
     variants: ClassVar[dict[str, dict]] = {}  # short names of the rows in the papers' tables
     tiny: ClassVar[dict] = {}  # settings under which a fit takes milliseconds, for tests
     scores_are_probabilities: ClassVar[bool] = True
+    words: ClassVar[int] = 2000  # that texts are described by, if the reader is not told otherwise
 
     n_clusters: int = param(8, "number of clusters", ge=1, kw_only=False)
     random_state: Any = param(None, "seed; None draws a new one for each fit", group="run")
@@ -79,6 +81,15 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
                 "lower n_clusters or give more rows"
             )
         self.seed_ = resolve_seed(self.random_state)
+        with sharing(self._world()):
+            self._fit_source(source)
+        return self
+
+    def _world(self) -> Any:
+        """The processes that fit together: those of whoever calls, unless a method knows more."""
+        return current()
+
+    def _fit_source(self, source: Any) -> None:
         self.scaling_ = fit_scaling(source, self.scale)
         rows = Rows(source, self.scaling_)
         self.input_shape_, self.row_shape_ = tuple(source.shape[1:]), rows.shape
@@ -91,7 +102,6 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             self._fit(rows)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
-        return self
 
     def predict(self, X: Any) -> np.ndarray:  # (n,) int
         """Cluster of each row, in the order of the rows."""
@@ -247,7 +257,9 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _map(self, rows: Rows, function: Any) -> np.ndarray:
         """Apply encode and a function to all rows in chunks; memory does not grow with n."""
-        return rows.through(self.network_, then=function).numpy()
+        world = current()
+        mine = rows.through(self.network_, *world.span(rows.n), then=function)
+        return world.concat(mine, rows.n).numpy()
 
     def _labels(self, rows: Rows) -> np.ndarray:
         return self._map(rows, lambda z: self.assign(z, self.head_).argmax(1))

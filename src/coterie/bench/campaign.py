@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.base import Clusterer
 from coterie.registry import get
 from coterie.runs import describe, threads_held, versions
 
@@ -39,6 +40,12 @@ class Job:
         if self.profile == "paper":
             return cls.paper(self.dataset, variant=self.variant or None, **common)
         return cls(**{**cls.variants.get(self.variant, {}), **common})
+
+    @property
+    def words(self) -> int | None:
+        """Words of a text that the method asks for; None where it takes the papers' 2,000."""
+        asked = get(self.method).words
+        return asked if self.profile == "default" and asked != Clusterer.words else None
 
     def record(self, params: dict) -> dict:
         """What names the run in the ledger."""
@@ -93,7 +100,7 @@ def run_campaign(
     Parameters
     ----------
     load : callable
-        Name of a data set -> Dataset with labels.
+        Name of a data set (and `words` where a method asks for more) -> Dataset with labels.
     budget : float or None
         Seconds after which no further run is begun.
     retry : bool
@@ -114,8 +121,9 @@ def run_campaign(
         if budget is not None and time.monotonic() - begin >= budget:
             counts["left"] += 1
             continue
-        if job.dataset != name:
-            name, dataset, unit = job.dataset, load(job.dataset), None
+        if (job.dataset, job.words) != name:
+            name, unit = (job.dataset, job.words), None
+            dataset = load(job.dataset, **({"words": job.words} if job.words else {}))
         try:
             estimator = job.estimator(len(np.unique(dataset.labels)))
         except (ValueError, KeyError) as error:  # no published settings for this set

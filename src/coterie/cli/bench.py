@@ -136,8 +136,8 @@ def _campaign(ledger, datasets: list[str], args) -> int:
     )
     options = {"data_dir": args.data_dir} if args.data_dir else {}
 
-    def labelled(name):
-        dataset = load(name, options)
+    def labelled(name, **more):
+        dataset = load(name, options | more)
         if dataset.labels is None:
             raise UsageError(f"{name} has no known classes, so there is nothing to score")
         return dataset

@@ -37,7 +37,8 @@ def run(argv: list[str]) -> int:
     methods = read_methods(args.methods)
     settings = read_settings(args.set, [key for key, _ in methods])
     options = data_options(args)
-    dataset = load(args.data, options)
+    most = max(get(key).words for key, _ in methods)  # all of them see the same rows
+    dataset = load(args.data, {"words": most} | options)
     finished = {}
     for key, variant in methods:
         cls = get(key)

@@ -41,7 +41,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
     behind.
     """
     if dataset is None:
-        dataset = load(plan.source, plan.options)
+        dataset = _load(plan)
     estimator = _estimator(plan, dataset)
     with runs.threads_held(plan.threads) as threads:
         meta = {
@@ -83,6 +83,10 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
     return runs.read(plan.out)
 
 
+def _load(plan: Plan):
+    return load(plan.source, {"words": plan.cls.words} | plan.options)
+
+
 def helper_process() -> bool:
     """Whether this process was started to share the work of a fit (--devices, torchrun)."""
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) > 0
@@ -90,7 +94,7 @@ def helper_process() -> bool:
 
 def help_with(plan: Plan):
     """Take part in a fit whose folder another process writes."""
-    dataset = load(plan.source, plan.options)
+    dataset = _load(plan)
     fields = _run_fields(plan, Path(plan.out).resolve())
     with runs.threads_held(plan.threads):
         _estimator(plan, dataset).set_params(**fields).fit(dataset.X)

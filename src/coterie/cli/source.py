@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .flags import Parser, UsageError, did_you_mean, names
+from .flags import Parser, UsageError, did_you_mean, names, whole
 
 OPTIONS = (
     "columns",
@@ -17,6 +17,7 @@ OPTIONS = (
     "image_size",
     "skip_bad",
     "embeddings",
+    "words",
     "data_dir",
 )
 LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
@@ -37,6 +38,12 @@ def add_data_flags(parser: Parser):
     add("--image-size", metavar="H[xW]", help="resize images to this size")
     add("--skip-bad", action="store_true", help="go on without unreadable images")
     add("--embeddings", action="store_true", help="the rows are ready embeddings")
+    add(
+        "--words",
+        type=whole,
+        metavar="N",
+        help="words that describe texts (default: 2000; kith 5000)",
+    )
     add("--data-dir", metavar="DIR", help="folder of the named data sets")
 
 

@@ -28,6 +28,7 @@ class Options:
     image_size: tuple[int, int] | None = None  # height, width
     skip_bad: bool = False
     embeddings: bool = False
+    words: int | None = None
     notice: Callable[[str], None] = warn
 
     def with_recipe(self) -> Options:
@@ -50,6 +51,15 @@ def names(value) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return tuple(str(part) for part in value)
+
+
+def count(value) -> int | None:
+    """Return a number of words."""
+    if value is None:
+        return None
+    if not isinstance(value, int) or value < 1:
+        raise DataError(f"words={value!r} is not a number of words; give 1 or more, such as 5000")
+    return value
 
 
 def size(value) -> tuple[int, int] | None:

@@ -27,6 +27,7 @@ def load(
     image_size=None,
     skip_bad: bool = False,
     embeddings: bool = False,
+    words: int | None = None,
     data_dir: str | Path | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Dataset:
@@ -51,6 +52,8 @@ def load(
         Leave out unreadable images instead of stopping.
     embeddings : bool
         The rows are ready embeddings: vectors, not a table.
+    words : int, optional
+        Most words that texts are described by; 2,000 by default, as in the papers.
     data_dir : path, optional
         Folder of the named data sets; default ``$COTERIE_DATA``, then ``../shared/data``.
     notice : callable, optional
@@ -76,6 +79,7 @@ def load(
         image_size=options.size(image_size),
         skip_bad=skip_bad,
         embeddings=embeddings,
+        words=options.count(words),
         notice=notice or options.warn,
     ).with_recipe()
     data = _read(source, ask, data_dir)

@@ -16,8 +16,10 @@ from .errors import DataError, did_you_mean, listed
 from .options import Options
 from .recipe import Recipe
 
+USUAL_WORDS = 2000  # as in the papers' tables
+COMMON, RARE, MANY_TEXTS = 0.5, 3, 100  # a wider choice leaves out what nearly all or few texts say
 SETTINGS = {
-    "max_features": 2000,
+    "max_features": USUAL_WORDS,
     "sublinear_tf": True,
     "stop_words": "english",
     "lowercase": True,
@@ -29,13 +31,13 @@ SETTINGS = {
 def from_texts(
     texts: list[str], ask: Options, name: str = "text", source: str = "text", ids=None, labels=None
 ) -> Dataset:
-    """Return sparse tf-idf rows of unit length: the 2,000 most frequent words, sublinear."""
+    """Return sparse tf-idf rows of unit length: the most frequent words, sublinear."""
     odd = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
     if odd is not None:
         raise DataError(f"{name}: document {odd} is {type(texts[odd]).__name__}, not a string")
     recipe = ask.recipe
     if recipe is None:
-        recipe, counts = fit_tfidf(texts, name, source)
+        recipe, counts = fit_tfidf(texts, name, source, ask.words or USUAL_WORDS)
         recipe.id_column, recipe.label_column = ask.id_column, ask.label_column
         recipe.text_column = ask.text_column
     elif not recipe.vocabulary:
@@ -54,14 +56,23 @@ def from_texts(
     return Dataset(X, ids, "text", name, None, texts, codes, label_names, recipe=recipe)
 
 
-def fit_tfidf(texts: list[str], name: str, source: str) -> tuple[Recipe, Any]:
-    """Choose the words and weigh them; return the recipe and the counts (n, words)."""
-    settings = dict(SETTINGS)
-    chosen = {key: settings[key] for key in ("max_features", "stop_words")}
-    counter = _counter(settings, **chosen)
+def fit_tfidf(
+    texts: list[str], name: str, source: str, most: int = USUAL_WORDS
+) -> tuple[Recipe, Any]:
+    """Choose the words and weigh them; return the recipe and the counts (n, words).
+
+    More words than usual: those in over half of the texts, and in one or two, are left out.
+    """
+    settings = SETTINGS | {"max_features": most}
+    chosen: dict[str, Any] = {key: settings[key] for key in ("max_features", "stop_words")}
+    if most > USUAL_WORDS and len(texts) >= MANY_TEXTS:
+        chosen |= {"max_df": COMMON, "min_df": RARE}
     try:
+        counter = _counter(settings, **chosen)
         counts = counter.fit_transform(texts)
     except ValueError as error:
+        if "max_df" in chosen:  # all texts say nearly the same
+            return fit_tfidf(texts, name, source, USUAL_WORDS)
         raise DataError(f"{name}: no words found in {len(texts)} documents ({error})") from None
     counts = sparse.csr_matrix(counts)
     words = [str(word) for word in counter.get_feature_names_out()]

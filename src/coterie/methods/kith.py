@@ -63,6 +63,7 @@ class Kith(WithoutAutoencoder):
     reference = "coterie; after SCAN (Van Gansbeke et al. 2020) and DEC"
     tiny = {"hidden": (16,), "embedding_dim": 8, "epochs": 12, "refine_epochs": 1, "n_neighbors": 5}
 
+    words: ClassVar[int] = 5000
     init: ClassVar[str] = "random"
     n_init: ClassVar[int] = 1
 

@@ -1,6 +1,6 @@
 """Leiden: communities of the neighbour graph that Kith learns from, without a network."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ class Leiden(Transductive):
     summary = "communities of Kith's neighbour graph (needs the extra `leiden`)"
     reference = "Traag, Waltman, van Eck 2019"
     tiny = {"n_iterations": 1}
+
+    words: ClassVar[int] = 5000  # as Kith
 
     kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
     n_neighbors: int | None = param(None, "of each row; None: 10, or 5 under 2,000 rows", ge=1)
