@@ -16,6 +16,7 @@ from .flags import UsageError, did_you_mean
 COMMANDS = {
     "fit": "cluster data and write a run folder",
     "predict": "label new data with the model of a run",
+    "export": "write the model of a run as an ONNX file",
     "evaluate": "score a run against known labels",
     "report": "write the HTML page of a run",
     "compare": "fit several methods on the same data, side by side",

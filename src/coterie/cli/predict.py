@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from .source import add_data_flags, data_options, load
 def run(argv: list[str]) -> int:
     parser = Parser(
         prog="coterie predict",
-        usage="coterie predict RUN DATA [--out labels.csv] [--proba]",
+        usage="coterie predict RUN DATA [--out labels.csv] [--proba] [--onnx]",
         description="Label new rows. They are read as the rows of the run were: same columns,\n"
         "image size, vocabulary and scaling.",
     )
@@ -23,6 +24,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("data", metavar="DATA", help="new rows")
     parser.add_argument("--out", metavar="FILE", help="write id,label,confidence there")
     parser.add_argument("--proba", action="store_true", help="add a column for each cluster")
+    parser.add_argument(
+        "--onnx", action="store_true", help="through onnxruntime and what coterie export wrote"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace FILE")
     add_data_flags(parser)
     args = parser.parse_strictly(argv)
@@ -35,7 +39,7 @@ def run(argv: list[str]) -> int:
     import coterie
     from coterie.data import Recipe
 
-    estimator = coterie.load(finished.path)
+    estimator: Any = coterie.load(finished.path) if not args.onnx else _exported(finished.path)
     dataset = load(args.data, data_options(args), recipe=Recipe.load(finished.path))
     labels = np.asarray(estimator.predict(dataset.X))
     proba = estimator.predict_proba(dataset.X) if hasattr(estimator, "predict_proba") else None
@@ -48,3 +52,12 @@ def run(argv: list[str]) -> int:
     else:
         sys.stdout.write(table.decode("utf-8"))
     return 0
+
+
+def _exported(folder: Path):
+    from coterie.export import OnnxModel
+
+    path = folder / "model.onnx"
+    if not path.exists():
+        raise UsageError(f"{path} is not there; write it with: coterie export {folder} --onnx")
+    return OnnxModel(path)
