@@ -15,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 import coterie
 from coterie import Kith, Leiden
 from coterie.head import Head
+from coterie.methods.choosing import finalists, verdict
 from coterie.methods.views import lose_words
 from coterie.nets.body import FeatureNet, SharedNorm
 from coterie.parts import features as kinds
@@ -23,6 +24,7 @@ from coterie.parts.merge import (
     agreement,
     greedy_merge,
     joint,
+    modularity,
     normalised_cut,
     one_hot,
     spectral_merge,
@@ -229,11 +231,35 @@ def test_normalised_cut_against_a_loop_and_its_order():
 
 
 def test_choice_follows_the_cut_unless_merging_is_chance():
-    assert Kith(3)._verdict(direct=0.2, merged=0.1, firm=0.9) == "merged"
-    assert Kith(3)._verdict(direct=0.2, merged=0.1, firm=0.5) == "direct"
-    assert Kith(3)._verdict(direct=0.1, merged=0.2, firm=0.9) == "direct"
-    assert Kith(3, sizes="free")._verdict(direct=0.1, merged=0.2, firm=0.1) == "merged"
-    assert Kith(3, sizes="equal")._verdict(direct=0.2, merged=0.1, firm=1.0) == "direct"
+    assert verdict("auto", direct=0.2, merged=0.1, firm=0.9) == "merged"
+    assert verdict("auto", direct=0.2, merged=0.1, firm=0.5) == "direct"
+    assert verdict("auto", direct=0.1, merged=0.2, firm=0.9) == "direct"
+    assert verdict("free", direct=0.1, merged=0.2, firm=0.1) == "merged"
+    assert verdict("equal", direct=0.2, merged=0.1, firm=1.0) == "direct"
+
+
+def test_modularity_against_a_loop_and_giants_do_not_win():
+    labels, graph = rng().integers(3, size=40), exact(rand(40, 2), 4).numpy()
+    ends = [(labels[i], labels[b]) for i in range(40) for b in graph[i]]
+    ends += [(b, a) for a, b in ends]
+    want = 0.0
+    for c in range(3):
+        inside = sum(a == c == b for a, b in ends) / len(ends)
+        want += inside - (sum(a == c for a, b in ends) / len(ends)) ** 2
+    j = joint(one_hot(torch.from_numpy(labels), 3), torch.from_numpy(graph))
+    assert modularity(j) == pytest.approx(want)
+
+    def candidate(cut, modularity, seed):
+        labels = torch.from_numpy(rng(seed).integers(4, size=50))
+        return {"cut": cut, "modularity": modularity, "labels": labels}
+
+    direct = [candidate(0.2, 0.70, 0), candidate(0.19, 0.69, 1)]
+    spectral = [candidate(0.15, 0.68, 2), candidate(0.16, 0.72, 3)]  # heads disagree
+    giant = [candidate(0.05, 0.5, 4)] * 2  # heads agree
+    best, firm = finalists({"direct": direct, "spectral": spectral, "ncut": giant})
+    assert best["direct"] is direct[1] and best["merged"] is spectral[0] and firm < 0.5
+    best, firm = finalists({"direct": direct, "ncut": giant})
+    assert best["merged"] is giant[0] and firm == 1  # nothing else is there
 
 
 # -- network ------------------------------------------------------------------------------------

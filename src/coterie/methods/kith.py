@@ -19,17 +19,24 @@ from ..params import param
 from ..parts import features as kinds
 from ..parts.assign import kl, target_distribution
 from ..parts.graph import neighbours, smooth
-from ..parts.merge import greedy_merge, joint, normalised_cut, one_hot, spectral_merge, stability
+from ..parts.merge import (
+    greedy_merge,
+    joint,
+    modularity,
+    normalised_cut,
+    one_hot,
+    spectral_merge,
+    stability,
+)
 from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
 from ..world import join
+from .choosing import finalists, verdict
 from .rowfeatures import all_features, find_kind, sparse_text, usual_neighbours
 from .views import mixed, thinned
 
 STEPS, REFINE_STEPS = 550, 100  # of a fit, whatever the number of rows
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
-STABLE = 0.8  # merged heads that agree by this adjusted Rand index have found something
-ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by their cuts
 DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
 
 
@@ -45,7 +52,8 @@ class Kith(WithoutAutoencoder):
     Direct heads have one output per cluster; the entropy makes their clusters equal in size.
     Over-heads have about four times as many outputs, which are merged by how often an edge joins
     two of them (`parts.merge`: spectral, mod, ncut), so that sizes are free. The way of merging
-    on which the over-heads agree best (mean adjusted Rand index, less 0.04) is kept.
+    on which the over-heads agree best (mean adjusted Rand index, less 0.04) is kept. Merges that
+    end in a giant cluster (modularity 0.05 below that of the direct heads) are left out.
 
     Clusterings are compared by the normalised cut of the neighbour graph: the share of edges that
     leave a cluster, mean over clusters. sizes="auto" takes the lowest, but no merged one if the
@@ -184,12 +192,8 @@ class Kith(WithoutAutoencoder):
         head, k = engine.head, self.n_clusters
         with torch.no_grad():
             found = self._candidates(engine)
-        merged = {family: made for family, made in found.items() if family != "direct"}
-        firm = {family: stability([c["labels"] for c in made]) for family, made in merged.items()}
-        best = {"direct": _lowest(found["direct"])}
-        top = max(firm.values())
-        best["merged"] = _lowest([_lowest(merged[f]) for f in merged if firm[f] >= top - ALIKE])
-        name = self._verdict(best["direct"]["cut"], best["merged"]["cut"], top)
+        best, firm = finalists(found)
+        name = verdict(self.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
         chosen, other = best[name], best["direct" if name == "merged" else "merged"]
         alike = stability([chosen["labels"], other["labels"]])
         state = {"kind": head.kind, "spread": head.spread, "merge": chosen["merge"]}
@@ -206,12 +210,6 @@ class Kith(WithoutAutoencoder):
                 f"{alike:.2f}); taken: {name}; candidates_ has both"
             )
 
-    def _verdict(self, direct: float, merged: float, firm: float) -> str:
-        """The lower cut wins, unless merging came out differently each time."""
-        if self.sizes != "auto":
-            return {"equal": "direct", "free": "merged"}[self.sizes]
-        return "merged" if merged < direct and firm >= STABLE else "direct"
-
     def _candidates(self, engine: Engine) -> dict[str, list[dict]]:
         """Clusterings of the direct heads, and of the over-heads under three ways of merging."""
         head, n, k = engine.head, engine.rows.n, self.n_clusters
@@ -224,8 +222,9 @@ class Kith(WithoutAutoencoder):
 
         def judge(weight: torch.Tensor, bias: torch.Tensor, q: torch.Tensor, merge: torch.Tensor):
             labels = q.argmax(1)
-            cut = normalised_cut(joint(one_hot(labels, k), head.graph, judged))
-            return {"weight": weight, "bias": bias, "merge": merge, "labels": labels, "cut": cut}
+            j = joint(one_hot(labels, k), head.graph, judged)
+            graded = {"labels": labels, "cut": normalised_cut(j), "modularity": modularity(j)}
+            return {"weight": weight, "bias": bias, "merge": merge, **graded}
 
         found: dict[str, list[dict]] = {"direct": [], "spectral": [], "mod": [], "ncut": []}
         for w, b in _split(head.direct, head.direct_bias, self.direct_heads):
@@ -278,10 +277,6 @@ def _settle(engine: Engine) -> None:
     """Normalisation by the moments of clean rows, the same ones on every process."""
     z = engine.head.z
     engine.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
-
-
-def _lowest(made: list[dict]) -> dict:
-    return min(made, key=lambda c: c["cut"])
 
 
 def _split(weight: torch.Tensor, bias: torch.Tensor, heads: int) -> list[tuple]:

@@ -110,6 +110,12 @@ def normalised_cut(j):  # (k, k) -> float in 0..1
     return float((1 - j.diagonal() / d.clamp_min(1e-12)).clamp(0, 1).mean())
 
 
+def modularity(j):  # (k, k) -> float
+    """Share of edges inside clusters, less what chance would put there (Newman, Girvan 2004)."""
+    d = j.sum(1)
+    return float((j.diagonal() - d * d).sum())
+
+
 def stability(labellings):  # list of (n,) tensors -> float
     """Mean adjusted Rand index of all pairs; 1 for a single one."""
     table = agreement([labels.numpy() for labels in labellings])

@@ -1,0 +1,49 @@
+"""Which of Kith's clusterings is the result, told without labels.
+
+A candidate is a dict with labels (n,), the normalised cut of the neighbour graph, and modularity.
+Candidates come in families: direct heads, and over-heads under each way of merging.
+"""
+
+from ..parts.merge import stability
+
+STABLE = 0.8  # merged heads that agree by this adjusted Rand index have found something
+ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by their cuts
+GIANT = 0.05  # loss of modularity against equal sizes that gives a giant cluster away
+
+Families = dict[str, list[dict]]
+
+
+def finalists(found: Families) -> tuple[dict[str, dict], float]:
+    """The best direct and the best merged candidate, and how well over-heads agree on the latter.
+
+    The way of merging on which over-heads agree best wins; ways that are alike in that, and heads
+    of one way, are told apart by the lowest cut.
+    """
+    merged = without_giants(found)
+    firm = {family: stability([c["labels"] for c in found[family]]) for family in merged}
+    top = max(firm.values())
+    best = [_lowest(made) for family, made in merged.items() if firm[family] >= top - ALIKE]
+    return {"direct": _lowest(found["direct"]), "merged": _lowest(best)}, top
+
+
+def without_giants(found: Families) -> Families:
+    """Merged candidates, but not those that hide half of the data in one cluster.
+
+    A giant cluster has few edges that leave it, and over-heads agree about it: cut and stability
+    like it. Modularity does not: chance alone would keep most of its edges inside.
+    """
+    least = max(c["modularity"] for c in found["direct"]) - GIANT
+    merged = {family: made for family, made in found.items() if family != "direct"}
+    sound = {f: [c for c in made if c["modularity"] >= least] for f, made in merged.items()}
+    return {f: made for f, made in sound.items() if made} or merged
+
+
+def verdict(sizes: str, direct: float, merged: float, firm: float) -> str:
+    """The lower cut wins, unless merging came out differently each time."""
+    if sizes != "auto":
+        return {"equal": "direct", "free": "merged"}[sizes]
+    return "merged" if merged < direct and firm >= STABLE else "direct"
+
+
+def _lowest(made: list[dict]) -> dict:
+    return min(made, key=lambda c: c["cut"])
