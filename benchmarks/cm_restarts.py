@@ -18,25 +18,29 @@ from coterie.runs import describe
 
 
 def run(name: str, variant: str, restarts: int, ledger: Ledger, threads: int) -> None:
-    data = load(name)
     model = registry.get("cm").paper(name, variant=variant, n_init=restarts, random_state=0)
     key = {"method": "cm", "variant": variant, "profile": "paper", "dataset": name}
-    if ledger.find(key | {"seed": 0, "params": describe(model) | {"restart": 0}}):
-        print(f"{name} cm:{variant}: in the ledger")
-        return
+    print(f"{name} cm:{variant}: {record(model, key, load(name), ledger, threads)}", flush=True)
+
+
+def record(model, key: dict, data, ledger: Ledger, threads: int) -> str:
+    """Fit all restarts at once and write a line for each, unless they are there."""
+    params, many = describe(model), model.n_init
+    if ledger.find(key | {"seed": 0, "params": params | {"restart": 0}}):
+        return "in the ledger"
     result, _ = run_one(model, data, threads)
     if result["status"] != "ok":
         raise SystemExit(result["status"])
-    params, z = describe(model), model.transform(data.X)
+    z = model.transform(data.X)
     for i, labels in enumerate(model.restart_labels(data.X)):
         own = label_free(z, labels, n_clusters=model.n_clusters)
         own["l_sp"] = float(model.restart_scores_[i])
         line = key | {"seed": i, "params": params | {"restart": i}} | result
         line |= scores(data.labels, labels) | {"label_free": own}
-        line["aee"] = result["aee"] / restarts
-        line["seconds"] = {k: v / restarts for k, v in result["seconds"].items()}
+        line["aee"] = result["aee"] / many
+        line["seconds"] = {k: v / many for k, v in result["seconds"].items()}
         ledger.append(line)
-    print(f"{name} cm:{variant}: {restarts} lines", flush=True)
+    return f"{many} lines"
 
 
 def main() -> None:

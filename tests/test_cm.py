@@ -15,8 +15,18 @@ from coterie import CM, CMEM, CNet
 from coterie.data.toys import cnet_toy
 from coterie.head import Head
 from coterie.methods.cm import centers_in, gamma_of
+from coterie.nets import build
+from coterie.nets.code import move_code
 from coterie.parts.assign import squared_distances
-from coterie.parts.cm import ambiguity, cm_terms, per_row, random_start, stack, start_from
+from coterie.parts.cm import (
+    ambiguity,
+    cm_terms,
+    near_frame,
+    per_row,
+    random_start,
+    stack,
+    start_from,
+)
 from coterie.phases import Call
 
 DATA = Path(os.environ.get("COTERIE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -86,7 +96,7 @@ def test_cm_loss_twin(strength):
 
 
 def cnet_loss(x, head, **params):
-    model = CNet(4, orthonormal_weight=0.02, **params)
+    model = CNet(4, orthonormal_weight=0.02, **{"module_rate": 1.0, **params})
     model._beta = 0.5
     return model.loss(batch_of(x, x_hat=x * 0.9), head)
 
@@ -107,6 +117,45 @@ def test_cnet_loss_twin():
     assert list(ours) == list(theirs)
     for name, value in theirs.items():
         assert float(ours[name]) == pytest.approx(value, rel=1e-6), name
+
+
+def test_the_rate_of_the_module_changes_its_steps_and_not_the_loss():
+    x, head = normal(7, 6), head_for(d=6, r=1)
+    small = {name: getattr(head, name).detach() / 8 for name in head.kinds["param"]}
+    small = Head(small, {"strength": head.strength})
+    one, eight = cnet_loss(x, head), cnet_loss(x, small, module_rate=8.0)
+    for name, value in one.items():
+        torch.testing.assert_close(value, eight[name])
+    grads = [
+        torch.autograd.grad(sum(terms.values()), h.encoder)[0]
+        for terms, h in ((one, head), (eight, small))
+    ]
+    torch.testing.assert_close(8 * grads[0], grads[1])
+
+
+def test_a_stretched_frame_is_brought_back_to_an_orthonormal_one():
+    frame = torch.linalg.qr(normal(6, 6)).Q[:4]
+    middle, scale, to = near_frame(7 * frame + normal(6, seed=1))
+    back = (7 * frame + normal(6, seed=1) - middle) * scale + to
+    torch.testing.assert_close(back @ back.T, torch.eye(4).double())
+    for centers in (normal(1, 3), torch.ones(3, 2).double()):  # nothing to measure a scale by
+        assert all(torch.isfinite(t).all() for t in near_frame(centers))
+
+
+@pytest.mark.parametrize("net, shape", [("mlp", (6,)), ("conv", (1, 8, 8))])
+def test_a_moved_code_is_rebuilt_as_before(net, shape):
+    network = build(
+        net, shape, embedding_dim=3, hidden=(5,), channels=(2, 3, 4), activation="relu",
+        initializer="glorot_bias", generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    x = normal(9, *shape, dtype=torch.float32)
+    with torch.no_grad():
+        z, rebuilt = network.encode(x), network.decode(network.encode(x))
+        middle, to = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.5, 0.0, -1.0])
+        assert move_code(network, middle, torch.tensor(0.25), to)
+        torch.testing.assert_close(network.encode(x), 0.25 * (z - middle) + to)
+        torch.testing.assert_close(network.decode(network.encode(x)), rebuilt)
+    assert not move_code(torch.nn.Identity(), middle, torch.tensor(1.0), to)
 
 
 def test_orthonormal_centres_cost_nothing_in_cnet():

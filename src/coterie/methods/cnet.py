@@ -1,5 +1,6 @@
 """C-Net: the Clustering Module on the code of an autoencoder that is trained with it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,19 @@ from torch import nn
 from ..batch import Batch, Terms
 from ..data.rows import Rows
 from ..deep import DeepClusterer
+from ..engine import Engine
 from ..head import Head
+from ..nets.code import move_code
 from ..params import param
 from ..parts.centers import kmeans
-from ..parts.cm import cm_terms, random_start, stack, start_from
+from ..parts.cm import cm_terms, near_frame, random_start, stack, start_from
 from ..parts.penalty import orthonormality
 from ..phases import Call, Phase
 from ..rng import derive
 from .cm import Generative, centers_in, gamma_of, prior_term, strength_of, total_variance
 
-RECON_PER_VARIANCE = 1.0  # default weight of the reconstruction, times the rows' variance
+TENSORS = ("encoder", "encoder_bias", "decoder", "decoder_bias")
+RECON_PER_VARIANCE = 0.3  # default weight of the reconstruction, times the rows' variance
 
 
 class CNet(Generative, DeepClusterer):
@@ -51,7 +55,7 @@ class CNet(Generative, DeepClusterer):
         group="network",
     )
     recon_weight: float | None = param(
-        None, "weight of the reconstruction (beta); None: 1 / variance of the rows", ge=0
+        None, "weight of the reconstruction (beta); None: 0.3 / variance of the rows", ge=0
     )
     prior_strength: Any = param(
         0.15, "pull towards equal shares, (alpha - 1) / batch size in the paper; one number or k"
@@ -61,11 +65,25 @@ class CNet(Generative, DeepClusterer):
     )
     orthonormal_norm: str = param("l1", "its norm", choices=("l1", "frobenius"))
     module_epochs: float = param(
-        20, "epochs of the module alone on frozen codes, after pre-training", ge=0, group="training"
+        10, "epochs of the module alone on frozen codes", ge=0, group="training"
     )
-    epochs: float = param(100, "epochs of everything together", ge=0, group="training")
+    epochs: float | None = param(
+        None, "epochs of everything together; None: 20, more for few rows", ge=0, group="training"
+    )
     average_epochs: float = param(
         1, "last epochs, whose weights are averaged", ge=0, group="training"
+    )
+    module_rate: float = param(
+        10.0, "learning rate of the module over that of the network", gt=0, group="training"
+    )
+    module_start: str = param(
+        "kmeans",
+        "first centres: k-means on the codes, also on those of a random network, or random ones",
+        choices=("kmeans", "random"),
+        group="training",
+    )
+    match_code: bool = param(
+        True, "shift and scale the code to meet orthonormal centres at the start", group="training"
     )
     eps: float = param(1e-5, "epsilon of Adam", gt=0, group="training")
     beta1: float = param(0.9, "first decay rate of Adam", ge=0, le=1, group="training")
@@ -120,22 +138,64 @@ class CNet(Generative, DeepClusterer):
         self.head_ = Head({n: getattr(head, n) for n in head.kinds["param"]}, state)
         self._after_fit()
 
+    @property
+    def _random_module(self) -> bool:
+        return self.init == "random" and self.module_start == "random"
+
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         k, codes = self.n_clusters, {}
-        if self.init == "random":
+        if self._random_module:
             generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
             start = random_start(k, latents.shape[1], generator)
         else:
             start = start_from(kmeans(latents, k, rng=rng, n_init=self.centers_init).centers)
             codes = {"codes": latents}
         state = {"strength": strength_of(self.prior_strength, k), "best": torch.tensor(0)}
+        start = {name: tensor / self.module_rate for name, tensor in start.items()}
         return Head(stack([start]), state, codes)
+
+    def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
+        plan = super()._plan(network, fingerprint)
+        if self.match_code and not self._random_module:
+            at = next(i for i, p in enumerate(plan) if p.name == "init")
+            plan.insert(at + 1, Call(self._match, "init"))
+        return plan
+
+    def _match(self, engine: Engine) -> None:
+        """Move the code to where orthonormal centres are.
+
+        Its length is arbitrary and the module wants centres of length 1: left to the loss, the
+        code would shrink first and lose its clusters on the way.
+        """
+        head = engine.head
+        centers = self.module_rate * centers_in(head)[0].detach()
+        middle, scale, to = near_frame(centers)
+        if not move_code(engine.network, middle, scale, to):
+            return
+        start = start_from((centers - middle) * scale + to)
+        for name, tensor in start.items():
+            getattr(head, name).data.copy_(tensor / self.module_rate)
+        head.codes.sub_(middle).mul_(scale).add_(to)
+
+    def _module(self, head: Head) -> Any:
+        """The module in its true size while it trains.
+
+        Adam moves every number by about the learning rate, whatever the gradient. Tensors that
+        are kept divided by `module_rate` learn that many times as fast.
+        """
+        tensors = {name: self.module_rate * getattr(head, name) for name in TENSORS}
+        return SimpleNamespace(**tensors, strength=head.strength)
+
+    def _finish(self, engine: Engine) -> None:
+        for tensor in engine.head.parameters():
+            tensor.data.mul_(self.module_rate)
+        super()._finish(engine)
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
         options = {"eps": self.eps, "betas": (self.beta1, 0.999)}
         optim, constant = self.optim(**options), self.optim(**options, schedule="constant")
         plan: list[Phase | Call] = []
-        if self.init == "pretrained" and self.module_epochs:
+        if self.module_epochs and not self._random_module:
 
             def head_only(network: nn.Module, head: Head) -> dict:
                 return {"main": (list(head.parameters()), constant)}
@@ -156,12 +216,13 @@ class CNet(Generative, DeepClusterer):
 
     def module_loss(self, batch: Batch, head: Head) -> Terms:
         """CM alone (eq. 11) on the codes of the pre-trained network, which stays as it is."""
-        z = head.codes[batch.rows]
+        z, head = head.codes[batch.rows], self._module(head)
         gamma = gamma_of(z, head)
         return cm_terms(z, gamma, centers_in(head)) | {"prior": prior_term(batch.mean(gamma), head)}
 
     def loss(self, batch: Batch, head: Head) -> Terms:
         """Eq. 14; an augmented row is its own target of the reconstruction."""
+        head = self._module(head)
         z, mu = batch.z, centers_in(head)[0]
         gamma = gamma_of(z, head)[:, 0]
         recon = (batch.x - batch.x_hat).square().flatten(1).sum(1).mean()

@@ -57,6 +57,10 @@ class Conv(nn.Module):
         self.from_code = skip_init(nn.Linear, embedding_dim, flat)
         initialise(self, initializer, generator)
 
+    @property
+    def code_layers(self) -> tuple[nn.Module, nn.Module]:
+        return self.to_code, self.from_code
+
     def encode(self, x: torch.Tensor) -> torch.Tensor:  # (b, c, h, w) -> (b, p)
         for layer in self.down:
             x = torch.relu(layer(x))

@@ -57,6 +57,10 @@ class MLP(nn.Module):
             h = self._act(layer(h))
         return layers[-1](h)
 
+    @property
+    def code_layers(self) -> tuple[nn.Module, nn.Module]:
+        return self.encoder[-1], self.decoder[0]
+
     # -- greedy layer-wise pre-training: level i is encoder layer i and its mirror --------------
     @property
     def levels(self) -> int:

@@ -45,6 +45,21 @@ def start_from(centers):  # (k, d) -> tensors of one restart
     }
 
 
+def near_frame(centers):  # (k, d) -> (d,), (), (d,)
+    """The move ``scale (z - middle) + to`` that brings centres near to an orthonormal frame.
+
+    k orthonormal vectors lie around their mean with squares that sum to k - 1, and the mean has
+    length 1 / sqrt(k), at right angles to what lies between them. Angles are left as they are.
+    """
+    k = len(centers)
+    middle = centers.mean(0)
+    apart = centers - middle
+    total = apart.square().sum()
+    scale = ((k - 1) / total).sqrt() if k > 1 and total > 0 else torch.ones_like(total)
+    across = torch.linalg.eigh((apart.T @ apart).double()).eigenvectors[:, 0].to(centers.dtype)
+    return middle, scale, across / math.sqrt(k)
+
+
 def stack(starts: list[Tensors]) -> Tensors:
     """Restarts side by side: a leading axis r on every tensor."""
     return {name: torch.stack([s[name] for s in starts]) for name in starts[0]}
