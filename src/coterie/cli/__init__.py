@@ -20,6 +20,7 @@ COMMANDS = {
     "evaluate": "score a run against known labels",
     "report": "write the HTML page of a run",
     "compare": "fit several methods on the same data, side by side",
+    "select-k": "how many clusters? curves over k, and an answer where they agree",
     "methods": "list the methods",
     "datasets": "list the named data sets",
     "bench": "run a campaign over data sets, methods and seeds; show the results",
@@ -78,7 +79,7 @@ def _dispatch(argv: list[str]) -> int:
         kind = "option" if command.startswith("-") else "command"
         close = did_you_mean(command, [*COMMANDS, "--version", "--help", "--debug"])
         raise UsageError(f"unknown {kind} '{command}'{close} (see coterie --help)")
-    return import_module(f"coterie.cli.{command}").run(rest) or 0
+    return import_module(f"coterie.cli.{command.replace('-', '')}").run(rest) or 0
 
 
 def _explain(error: Exception) -> int:

@@ -1,0 +1,92 @@
+"""``coterie select-k``: how many clusters? Three curves, and an answer only where they agree."""
+
+import csv
+import io
+from pathlib import Path
+
+from .flags import Parser, UsageError, whole
+from .source import add_data_flags, data_options, load
+from .summary import console
+
+DESCRIPTION = """Fit a method for each number of clusters and look at stability over seeds,
+silhouette, and what merging costs. No labels are used. Where the curves disagree the answer is
+"no clear answer": believe that, and decide by what the clusters are for.
+
+  coterie select-k usps --method kith --from 2 --to 20 --out runs/usps-k"""
+
+
+def run(argv: list[str]) -> int:
+    from coterie import registry
+
+    parser = Parser(
+        prog="coterie select-k",
+        usage="coterie select-k DATA [--method M] --from A --to B [--out DIR]",
+        description=DESCRIPTION,
+    )
+    parser.add_argument("data", metavar="DATA", help="as for coterie fit")
+    parser.add_argument("--method", default=registry.DEFAULT, metavar="M")
+    parser.add_argument("--from", dest="low", type=whole, default=2, metavar="A")
+    parser.add_argument("--to", dest="high", type=whole, default=20, metavar="B")
+    parser.add_argument("--seeds", type=whole, default=2, metavar="N", help="fits at each k, 2+")
+    parser.add_argument("--out", metavar="DIR", help="(default: runs/DATA-METHOD-k)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--threads", type=whole, metavar="N")
+    parser.add_argument("--quiet", action="store_true", help="only the answer")
+    add_data_flags(parser)
+    args = parser.parse_strictly(argv)
+    if not 2 <= args.low < args.high:
+        raise UsageError(f"--from {args.low} --to {args.high} is no range; begin at 2 or more")
+
+    from coterie import runs, selectk
+
+    from .bench import read_settings
+
+    cls = registry.get(args.method)
+    settings = read_settings(args.set, [args.method]).get(args.method, {})
+    dataset = load(args.data, {"words": cls.words} | data_options(args))
+    if args.high >= len(dataset):
+        raise UsageError(f"{dataset.name} has {len(dataset)} rows but --to is {args.high}")
+    out = Path(args.out or f"runs/{Path(args.data).stem}-{args.method}-k")
+    out.mkdir(parents=True, exist_ok=True)
+
+    def make(k: int, seed: int):
+        return cls(n_clusters=k, random_state=seed, **settings)
+
+    def tell(k: int):
+        if not args.quiet:
+            print(f"k = {k} of {args.high}", flush=True)
+
+    with runs.threads_held(args.threads):
+        ks = list(range(args.low, args.high + 1))
+        found = selectk.study(make, dataset.X, ks, tuple(range(args.seeds)), tell)
+    write(found, out)
+    if not args.quiet:
+        show(found)
+    print(found.verdict())
+    return 0
+
+
+def write(found, out: Path) -> None:
+    """curves.csv and curves.png."""
+    from coterie import selectk
+    from coterie.files import write_atomic
+
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["k", *found.curves])
+    table.writerows(zip(found.k, *([f"{v:.6g}" for v in c] for c in found.curves.values())))
+    write_atomic(out / "curves.csv", text.getvalue().encode())
+    selectk.draw(found, out / "curves.png")
+
+
+def show(found) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("k", *found.curves):
+        table.add_column(title, justify="right")
+    for i, k in enumerate(found.k):
+        marks = ("*" if found.votes.get(name) == k else " " for name in found.curves)
+        cells = (f"{c[i]:.3f}{m}" for c, m in zip(found.curves.values(), marks))
+        table.add_row(str(k), *cells)
+    console().print(table)
