@@ -18,6 +18,8 @@ def main(job: dict) -> None:
     model = quick(job["key"], **job["params"])
     if job.get("kill"):
         _die_after(job["kill"])
+    if job.get("kill_step"):
+        _die_in(*job["kill_step"])
     model.fit(X)
     rank = int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")))
     if rank == 0:
@@ -38,6 +40,21 @@ def _die_after(checkpoints: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     Checkpoint.save = save_and_die
+
+
+def _die_in(rank: int, step: int) -> None:
+    """A real SIGKILL of one of several processes, in the middle of the training."""
+    from coterie.engine import Engine
+
+    one_step, count = Engine._one_step, [0]
+
+    def step_or_die(self, index):
+        count[0] += 1
+        if self.world.rank == rank and count[0] == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        one_step(self, index)
+
+    Engine._one_step = step_or_die
 
 
 if __name__ == "__main__":

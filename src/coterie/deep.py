@@ -24,7 +24,7 @@ from .pretrain import Cache, pretraining
 from .progress import Progress
 from .rng import torch_rng
 from .state import Checkpoint, unpack
-from .world import join
+from .world import World, join
 
 KINDS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "polynomial", "onecycle")
@@ -183,8 +183,11 @@ class DeepClusterer(Clusterer):
         return affine if image and self.augment != "none" else None
 
     # -- fit --------------------------------------------------------------------------------
+    def _world(self) -> World:
+        return join(self.devices)
+
     def _fit(self, rows: Rows) -> None:
-        world = join(self.devices)
+        world = self._world()
         self._steps = math.ceil(rows.n / self.batch_size)  # of an epoch
         keyed = self.checkpoint_dir is not None or self.cache_dir is not None
         fingerprint = rows.fingerprint() if keyed else ""

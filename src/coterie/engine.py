@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from .batch import Batch, Step, Terms, View
+from .budget import KEPT_BACK, Pace
 from .data.rows import Rows
 from .head import Head
 from .optim import load_optimizer, optimizer_tensors
@@ -20,7 +21,8 @@ from .parts.centers import align, changed_share, reseed_empty
 from .phases import Call, Phase
 from .progress import Progress
 from .rng import derive, numpy_rng, torch_rng
-from .state import Checkpoint
+from .sharing import everyone
+from .state import Checkpoint, StateError
 from .world import World
 
 SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
@@ -90,11 +92,12 @@ class Engine:
             k: (params, o, o.build(params)) for k, (params, o) in groups.items() if params
         }
         self._average = [torch.zeros_like(p) for p in self._trained()] if phase.average else []
+        most = self._limit
         if resume:
             self._restore(resume)
         every = phase.update_every
         every = every if isinstance(every, int) else max(1, round(every * steps))
-        begin = time.perf_counter()
+        begin, pace = time.perf_counter(), Pace(self.step)
         self.network.train()
         self.progress.phase(phase.name, math.ceil(self._limit / steps), self._limit)
         order_epoch, order = -1, torch.empty(0)
@@ -103,14 +106,18 @@ class Engine:
             if order_epoch != self.epoch:
                 order = torch.randperm(n, generator=torch_rng(self.seed, phase.name, self.epoch))
                 order_epoch = self.epoch
-            if phase.update and self.step % every == 0 and self._update():
-                break
+            if phase.update and self.step % every == 0:
+                updating = time.perf_counter()
+                settled = self._update()
+                pace.update_took(time.perf_counter() - updating)
+                if settled:
+                    break
             self._one_step(order[s * phase.batch_size : (s + 1) * phase.batch_size])
             self.step += 1
             if s + 1 == steps or self.step == self._limit:
                 self._end_epoch(s + 1, begin)
-            if self.time_budget and self.step in (8, 64):
-                self._fit_budget(plan, begin)
+            if self.time_budget and self.step < self._limit and pace.due(self.step):
+                self._fit_budget(plan, pace, every, most)
             self.progress.step(self.step)
             self._maybe_save()
         if phase.average and self.step:
@@ -235,13 +242,12 @@ class Engine:
             "largest_share": round(used.max().item(), 4),
         }
 
-    def _fit_budget(self, plan: list[Phase | Call], begin: float) -> None:
-        """Shorten this phase so that it takes its share of the time that is left."""
-        left = (self.time_budget or 0) - sum(self.seconds.values())
+    def _fit_budget(self, plan: list[Phase | Call], pace: Pace, every: int, most: int) -> None:
+        """End this phase when it has taken its share of the time that is left."""
+        left = (1 - KEPT_BACK) * (self.time_budget or 0) - sum(self.seconds.values())
         later = [p.epochs for p in plan[self.index + 1 :] if isinstance(p, Phase)]
         share = left * self.phase.epochs / (self.phase.epochs + sum(later) or 1)
-        pace = (time.perf_counter() - begin) / self.step
-        limit = max(self.step + 1, min(self._limit, int(share / pace)))
+        limit = max(self.step + 1, min(most, pace.last_step(self.step, share, every)))
         self._limit = int(self.world.sum(torch.tensor(limit if self.world.leader else 0)))
 
     # -- checkpoints ------------------------------------------------------------------------
@@ -282,8 +288,10 @@ class Engine:
     def _load(self, plan: list[Phase | Call]) -> dict | None:
         found = self.checkpoint.load()
         if found is None:
+            self._meet([0, 0, 0])
             return None
         tensors, about = found
+        self._meet(about["position"])
         self.index, self.epoch, self.step = about["position"]
         self._sums, self.history = about["sums"], about["history"]
         self.seconds, self.notes = about["seconds"], about["notes"]
@@ -294,6 +302,15 @@ class Engine:
         if self.index < len(plan):
             self.progress.note(f"resuming in phase {plan[self.index].name!r}, step {self.step}")
         return {"tensors": tensors, "limit": about["limit"]} if self.step else None
+
+    def _meet(self, position: list[int]) -> None:
+        """All processes stand at the same checkpoint before any of them writes the next one."""
+        places = everyone(self.world, torch.tensor(position))
+        if bool((places != places[0]).any()):
+            raise StateError(
+                f"processes found different checkpoints (phase, epoch, step: {places.tolist()}); "
+                "checkpoint_dir has to be a folder that all of them see"
+            )
 
     def _restore(self, resume: dict) -> None:
         """Mid-phase: the optimisers' moments and the running averages."""

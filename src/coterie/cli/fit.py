@@ -32,6 +32,8 @@ def run(argv: list[str]) -> int:
     out = args.out or f"runs/{Path(args.data or 'data').stem}-{cls.key}"
     if helper_process():  # the first process has begun the folder, and writes it alone
         begun = runs.peek(out) if args.resume else None
+        if begun and begun["status"] == "done":
+            return 0
         help_with(_resumed(args, cls, out, begun) if begun else _fresh(args, cls, out))
         return 0
     old = runs.check_target(out, resume=args.resume, overwrite=args.overwrite)

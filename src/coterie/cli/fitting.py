@@ -68,7 +68,8 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
             try:
                 dataset.recipe.save(path)
                 estimator.set_params(verbose=int(not plan.quiet), **_run_fields(plan, path))
-                estimator.fit(dataset.X)
+                with _together():
+                    estimator.fit(dataset.X)
                 meta |= {"seconds": estimator.seconds_} | score(plan, estimator, dataset)
                 runs.finish(path, estimator, dataset, meta)
             except KeyboardInterrupt:
@@ -87,6 +88,16 @@ def _load(plan: Plan):
     return load(plan.source, {"words": plan.cls.words} | plan.options)
 
 
+def _together():
+    """Under torchrun plain methods share their passes as well; deep ones know how to join."""
+    if "LOCAL_WORLD_SIZE" not in os.environ:  # torchrun's own variable
+        return contextlib.nullcontext()
+    from coterie.sharing import sharing
+    from coterie.world import join
+
+    return sharing(join())
+
+
 def helper_process() -> bool:
     """Whether this process was started to share the work of a fit (--devices, torchrun)."""
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) > 0
@@ -96,7 +107,7 @@ def help_with(plan: Plan):
     """Take part in a fit whose folder another process writes."""
     dataset = _load(plan)
     fields = _run_fields(plan, Path(plan.out).resolve())
-    with runs.threads_held(plan.threads):
+    with runs.threads_held(plan.threads), _together():
         _estimator(plan, dataset).set_params(**fields).fit(dataset.X)
 
 
@@ -118,15 +129,17 @@ def _estimator(plan: Plan, dataset):
 def score(plan: Plan, estimator, dataset) -> dict:
     """Label-free scores, k-means on the raw data beside them, and the classes where known."""
     from coterie import metrics
+    from coterie.data.rows import pick
 
     X, labels = dataset.X, np.asarray(estimator.labels_)
-    found, rival = {"scores": _label_free(estimator, X, labels)}, None
+    rows = _sample(X.shape[0])
+    some = pick(X, rows)
+    found, rival = {"scores": _label_free(estimator, some, rows, labels)}, None
     if plan.baseline:
-        simple, rival = _kmeans_beside(plan, estimator, X)
-        found["kmeans"] = _label_free(simple, X, rival)
+        simple, rival = _kmeans_beside(plan, estimator, X, some)
+        found["kmeans"] = _label_free(simple, some, rows, rival)
         # own embeddings flatter their own clusters: the raw data are common ground
-        rows = _sample(X.shape[0])
-        raw = metrics.label_free(simple.transform(X[rows]), labels[rows])
+        raw = metrics.label_free(simple.transform(some), labels[rows])
         found["scores"]["silhouette_on_raw_data"] = raw["silhouette"]
         found["kmeans"]["silhouette_on_raw_data"] = found["kmeans"]["silhouette"]
         found["kmeans"]["agreement"] = metrics.ari(rival, labels)
@@ -137,13 +150,13 @@ def score(plan: Plan, estimator, dataset) -> dict:
     return found
 
 
-def _label_free(estimator, X, labels) -> dict:
+def _label_free(estimator, some, rows, labels) -> dict:
     """Sizes over all rows; the other scores in the estimator's embedding of a bounded sample."""
     from coterie import metrics
 
-    rows, k = _sample(X.shape[0]), estimator.n_clusters
-    proba = estimator.predict_proba(X[rows]) if hasattr(estimator, "predict_proba") else None
-    z = estimator.transform(X[rows])
+    k = estimator.n_clusters
+    proba = estimator.predict_proba(some) if hasattr(estimator, "predict_proba") else None
+    z = estimator.transform(some)
     scores = metrics.label_free(z, labels[rows], proba, n_clusters=k)
     sizes = np.bincount(labels, minlength=k)
     scores["clusters_used"] = int((sizes > 0).sum())
@@ -152,15 +165,15 @@ def _label_free(estimator, X, labels) -> dict:
     return {**scores, "sizes": sizes.tolist()}
 
 
-def _kmeans_beside(plan: Plan, estimator, X):
+def _kmeans_beside(plan: Plan, estimator, X, some):
     """Plain k-means as a user would run it, on the same rows with the same scaling."""
     from coterie.registry import get
 
     cls: Any = get("kmeans")
     if isinstance(estimator, cls):
         return estimator, np.asarray(estimator.labels_)
-    k, rows = estimator.n_clusters, _sample(X.shape[0])
-    simple = cls(n_clusters=k, random_state=plan.seed, scale=estimator.scale).fit(X[rows])
+    settings = {"random_state": plan.seed, "scale": estimator.scale}
+    simple = cls(n_clusters=estimator.n_clusters, **settings).fit(some)
     return simple, np.asarray(simple.predict(X))
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from coterie.sharing import current, everyone
+
 ENCODE_ROWS = 4096  # rows per forward pass without gradient
 CHUNK_BYTES = 64 << 20  # what a full pass holds in memory at a time
 
@@ -157,6 +159,17 @@ def release(array: np.ndarray) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
+def pick(source: Any, index: np.ndarray) -> Any:  # (m,) -> (m, ...)
+    """Rows of any source, by position; pages of a memory map are given back on the way."""
+    if not isinstance(source, np.memmap):
+        return source[index]
+    out = np.empty((len(index), *source.shape[1:]), source.dtype)
+    for start in range(0, len(index), 256):
+        out[start : start + 256] = source[index[start : start + 256]]
+        release(source)
+    return out
+
+
 def fit_scaling(source: Any, choice: str) -> Scaling:
     """Find shift and factor for `choice`; "auto" picks by the shape and the spread of the columns.
 
@@ -236,16 +249,18 @@ class _Columns:
 
 def _column_statistics(source: np.ndarray) -> _Columns:
     """Mean, variance and range per column in one pass over blocks (float64 sums)."""
-    n = source.shape[0]
+    n, world = source.shape[0], current()
+    first, last = world.span(n)
     step = max(256, chunk_rows(source.shape[1:]) // 8)  # float64 and a few copies of it
     origin = np.asarray(source[0], dtype=np.float64)  # sums about the first row do not cancel
     total = np.zeros_like(origin)
     square = np.zeros_like(origin)
-    low, high, whole = origin.copy(), origin.copy(), True
-    for start in range(0, n, step):
-        block = np.asarray(source[start : start + step]).astype(np.float64)
-        if not np.isfinite(block).all():
-            raise ValueError(_NOT_FINITE)
+    low, high, whole, finite = origin.copy(), origin.copy(), True, True
+    for start in range(first, last, step):
+        block = np.asarray(source[start : min(start + step, last)]).astype(np.float64)
+        finite = bool(np.isfinite(block).all())
+        if not finite:
+            break
         low, high = np.minimum(low, block.min(0)), np.maximum(high, block.max(0))
         whole = whole and bool((block == np.rint(block)).all())
         block -= origin
@@ -253,6 +268,14 @@ def _column_statistics(source: np.ndarray) -> _Columns:
         square += np.square(block).sum(0)
         if isinstance(source, np.memmap):
             release(source)
+    if world.size > 1:
+        flags = torch.tensor([whole, finite], dtype=torch.float64)
+        whole, finite = (everyone(world, flags).amin(0) > 0).tolist()
+        total, square = world.sum(torch.from_numpy(np.stack([total, square]))).numpy()
+        low = everyone(world, torch.from_numpy(low)).amin(0).numpy()
+        high = everyone(world, torch.from_numpy(high)).amax(0).numpy()
+    if not finite:  # told to all processes first: none may wait for one that has given up
+        raise ValueError(_NOT_FINITE)
     offset = total / n
     variance = np.maximum(square / n - offset**2, 0)
     variance[high == low] = 0  # rounding must not make a constant column look alive

@@ -1,4 +1,8 @@
-"""K-means by Lloyd's iterations: all restarts advance together, rows may come from disk."""
+"""K-means by Lloyd's iterations: all restarts advance together, rows may come from disk.
+
+Several processes (`coterie.sharing`) pass over a part of the rows each and add up sums and counts:
+k (d + 1) numbers per restart and iteration, however many rows there are.
+"""
 
 from dataclasses import dataclass
 
@@ -7,9 +11,11 @@ import scipy.sparse as sp
 import torch
 from sklearn.cluster import kmeans_plusplus
 
+from coterie.parts.passes import CenteredRows, SparseRows, norms_of, square_sum
+from coterie.sharing import everyone
+
 SEEDING_ROWS = 100_000  # rows that the seeding looks at, at most
 SEEDING_VALUES = 2**26  # and values: 256 MB of float32
-IN_MEMORY_VALUES = 2**26  # a tensor up to this size is centred once, a larger one per chunk
 CHUNK_VALUES = 2**19  # values per chunk of rows and per chunk of distances: fits a CPU cache
 
 
@@ -21,75 +27,6 @@ class KMeansResult:
     labels: torch.Tensor
     inertia: float
     n_iter: int
-
-
-class CenteredRows:
-    """Rows minus their mean, chunk by chunk: far from the origin float32 has too few digits."""
-
-    def __init__(self, z, chunk):
-        self.z, self.chunk, self.ready = z, chunk, False
-        self.n = len(z) if torch.is_tensor(z) else z.n
-        first = self._slice(0, 1)
-        self.dtype, self.d = first.dtype, first.shape[1]
-        total, square = torch.zeros(2, self.d, dtype=torch.float64)
-        for rows in self._raw():
-            rows = rows.double()
-            total += rows.sum(dim=0)
-            square += rows.square().sum(dim=0)
-        mean = total / self.n
-        self.mean = mean.to(self.dtype)
-        self.second_moment = float(square.sum()) / self.n
-        self.variance = float((square / self.n - mean.square()).clamp_min(0).mean())
-        if not np.isfinite(self.second_moment):
-            raise ValueError("z has NaN or infinite values; clean or scale the rows first")
-        if torch.is_tensor(z) and z.numel() <= IN_MEMORY_VALUES:
-            self.z, self.ready = z - self.mean, True
-
-    def _slice(self, start, stop):
-        return self.z[start:stop] if torch.is_tensor(self.z) else self.z.slice(start, stop)
-
-    def _raw(self):
-        for start in range(0, self.n, self.chunk):
-            yield self._slice(start, min(start + self.chunk, self.n))
-
-    def __iter__(self):
-        for rows in self._raw():
-            yield rows if self.ready else rows - self.mean
-
-    def take(self, index):
-        """Rows at sorted positions `index` (numpy), read chunk by chunk."""
-        if self.ready:
-            return self.z[torch.from_numpy(index)]
-        picked = []
-        for at, rows in enumerate(self):
-            start = at * self.chunk
-            low, high = np.searchsorted(index, [start, start + len(rows)])
-            picked.append(rows[torch.from_numpy(index[low:high] - start)])
-        return torch.cat(picked)
-
-
-class SparseRows:
-    """Rows of a CSR matrix, chunk by chunk, not centred: most of their values are at the origin."""
-
-    ready = False  # seeded like rows from disk, so that both kinds draw the same
-
-    def __init__(self, z, chunk):
-        self.z, self.chunk = z, chunk
-        self.n, self.d = z.shape
-        self.dtype = torch.from_numpy(z.data[:0]).dtype
-        self.mean = torch.zeros(self.d, dtype=self.dtype)
-        mean, square = np.asarray(z.mean(axis=0, dtype=np.float64)).ravel(), _square_sum(z)
-        self.second_moment = square / self.n
-        self.variance = max(self.second_moment - float(mean @ mean), 0.0) / self.d
-        if not np.isfinite(self.second_moment):
-            raise ValueError("z has NaN or infinite values; clean or scale the rows first")
-
-    def __iter__(self):
-        for start in range(0, self.n, self.chunk):
-            yield self.z[start : start + self.chunk]
-
-    def take(self, index):
-        return self.z[index]
 
 
 @torch.no_grad()
@@ -177,7 +114,7 @@ def _seed(rows, k, rng, restarts, init, sample):
     else:
         pool = rows.take(np.sort(rng.choice(rows.n, bound, replace=False)))
     starts = torch.empty(restarts, k, rows.d, dtype=rows.dtype)
-    norms = _norms(pool).numpy()
+    norms = norms_of(pool).numpy()
     pool = pool if sp.issparse(pool) else pool.numpy()
     for start in starts:
         if init == "random":
@@ -197,18 +134,6 @@ def _scores(rows, centers):  # (b, d), (m, d) -> (m, b)
         product = torch.from_numpy(rows @ centers.T.contiguous().numpy())
         return torch.add(norms, product.T, alpha=-2).contiguous()
     return torch.addmm(norms, centers, rows.T, alpha=-2)
-
-
-def _norms(rows):  # (b, d) -> (b,)
-    if sp.issparse(rows):
-        return torch.from_numpy(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    return rows.square().sum(dim=1)
-
-
-def _square_sum(rows):  # (b, d) -> float
-    if sp.issparse(rows):
-        return float(np.square(rows.data, dtype=np.float64).sum())
-    return float(rows.square().sum(dtype=torch.float64))
 
 
 def _sums(one_hot, rows):  # (m, b), (b, d) -> (m, d)
@@ -238,7 +163,7 @@ def _pass(rows, centers):
         scores = _scores(chunk, centers.view(r * k, d)).view(r, k, b)
         nearest = scores.amin(dim=1, keepdim=True)
         inertia += nearest.sum(dim=(1, 2), dtype=torch.float64)
-        inertia += _square_sum(chunk)
+        inertia += square_sum(chunk)
         one_hot = scores.eq_(nearest)
         found = one_hot.sum(dim=2)
         if float(found.sum(dtype=torch.float64)) > r * b:  # equal centres: the first wins
@@ -246,21 +171,25 @@ def _pass(rows, centers):
             found = one_hot.zero_().scatter_(1, first, 1.0).sum(dim=2)
         counts += found
         sums += _sums(one_hot.view(r * k, b), chunk)
-    sums = sums.view(r, k, d)
-    return sums, counts, inertia.numpy()
+    if rows.world.size > 1:  # the parts of all processes, in one message
+        flat = rows.world.sum(torch.cat([sums.flatten(), counts.flatten(), inertia]))
+        sums, counts, inertia = flat.split([r * k * d, r * k, r])
+    return sums.view(r, k, d), counts.view(r, k), inertia.numpy()
 
 
 def _label(rows, centers):
     """Labels (n,) and inertia for one set of centres."""
-    labels = torch.empty(rows.n, dtype=torch.int64)
+    labels = torch.empty(rows.stop - rows.start, dtype=torch.int64)
     total, start = 0.0, 0
     for chunk in rows:
         nearest, found = _scores(chunk, centers).min(dim=0)
         labels[start : start + len(found)] = found
-        nearest = (nearest + _norms(chunk)).clamp_min(0)
+        nearest = (nearest + norms_of(chunk)).clamp_min(0)
         total += float(nearest.sum(dtype=torch.float64))
         start += len(found)
-    return labels, total
+    world = rows.world
+    total = float(world.sum(torch.tensor(total, dtype=torch.float64)))
+    return world.concat(labels, rows.n), total
 
 
 def _farthest(rows, centers):
@@ -269,7 +198,7 @@ def _farthest(rows, centers):
     for chunk in rows:
         nearest, found = _scores(chunk, centers).min(dim=0)
         if sp.issparse(chunk):
-            gain = nearest + _norms(chunk)
+            gain = nearest + norms_of(chunk)
         else:
             gain = (chunk - centers[found]).square().sum(dim=1)
         at = int(gain.argmax())
@@ -277,4 +206,6 @@ def _farthest(rows, centers):
             row = chunk[at]
             best = torch.from_numpy(row.toarray()[0]) if sp.issparse(row) else row.clone()
             farthest = float(gain[at])
-    return best, farthest
+    gains = everyone(rows.world, torch.tensor(farthest, dtype=torch.float64))
+    winner = int(gains.argmax())
+    return everyone(rows.world, best)[winner], float(gains[winner])
