@@ -232,7 +232,8 @@ def test_normalised_cut_against_a_loop_and_its_order():
 
 def test_choice_follows_the_cut_unless_merging_is_chance():
     assert verdict("auto", direct=0.2, merged=0.1, firm=0.9) == "merged"
-    assert verdict("auto", direct=0.2, merged=0.1, firm=0.5) == "direct"
+    assert verdict("auto", direct=0.2, merged=0.15, firm=0.5) == "direct"
+    assert verdict("auto", direct=0.2, merged=0.1, firm=0.5) == "merged"
     assert verdict("auto", direct=0.1, merged=0.2, firm=0.9) == "direct"
     assert verdict("free", direct=0.1, merged=0.2, firm=0.1) == "merged"
     assert verdict("equal", direct=0.2, merged=0.1, firm=1.0) == "direct"

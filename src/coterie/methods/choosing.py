@@ -8,6 +8,7 @@ from ..parts.merge import stability
 
 STABLE = 0.8  # merged heads that agree by this adjusted Rand index have found something
 ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by their cuts
+FAR_LOWER = 0.6  # a merged cut below this share of the direct one needs no such agreement
 GIANT = 0.05  # loss of modularity against equal sizes that gives a giant cluster away
 
 Families = dict[str, list[dict]]
@@ -39,10 +40,11 @@ def without_giants(found: Families) -> Families:
 
 
 def verdict(sizes: str, direct: float, merged: float, firm: float) -> str:
-    """The lower cut wins, unless merging came out differently each time."""
+    """The lower cut wins, unless merging came out differently each time and gains too little."""
     if sizes != "auto":
         return {"equal": "direct", "free": "merged"}[sizes]
-    return "merged" if merged < direct and firm >= STABLE else "direct"
+    trusted = firm >= STABLE or merged <= FAR_LOWER * direct
+    return "merged" if merged < direct and trusted else "direct"
 
 
 def _lowest(made: list[dict]) -> dict:

@@ -56,10 +56,10 @@ class Kith(WithoutAutoencoder):
     end in a giant cluster (modularity 0.05 below that of the direct heads) are left out.
 
     Clusterings are compared by the normalised cut of the neighbour graph: the share of edges that
-    leave a cluster, mean over clusters. sizes="auto" takes the lowest, but no merged one if the
-    over-heads agree by less than 0.8: then the graph does not tell the sizes, and equal ones are
-    the better guess. `candidates_` holds the best labels of both families, `agreement_` their
-    adjusted Rand index.
+    leave a cluster, mean over clusters. sizes="auto" takes the lowest, but a merged one only if the
+    over-heads agree by 0.8 or its cut is below 0.6 of the direct one: otherwise the graph does not
+    tell the sizes, and equal ones are the better guess. `candidates_` holds the best labels of both
+    families, `agreement_` their adjusted Rand index.
 
     `refine` at last trains the chosen head on its own assignment, averaged over the graph and
     sharpened as DEC does.
