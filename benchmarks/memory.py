@@ -5,6 +5,7 @@ python benchmarks/memory.py --rows 10000 1000000 # seconds per row at two sizes,
 """
 
 import argparse
+import json
 import resource
 import subprocess
 import sys
@@ -37,8 +38,8 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure(path: str, method: str, pretrain_epochs: float, epochs: float) -> None:
-    """In a process of its own, so that the peak is that of the fit."""
+def measure(path: str, method: str, k: int, pretrain_epochs: float, epochs: float) -> dict:
+    """Seconds and peaks of fit and predict of this process: give it one of its own (`child`)."""
     from coterie import registry
 
     X = np.load(path, mmap_mode="r")
@@ -47,16 +48,24 @@ def measure(path: str, method: str, pretrain_epochs: float, epochs: float) -> No
     if method != "kmeans":
         params |= {"pretrain_epochs": pretrain_epochs, "epochs": epochs, "tol": 0.0}
     begin = time.perf_counter()
-    model = cls(8, **params).fit(X)
-    seconds = time.perf_counter() - begin
-    print(f"{method:8} fit: {len(X):,} rows, {seconds:.1f} s, peak {peak_mb():.0f} MB", flush=True)
+    model = cls(k, **params).fit(X)
+    out = {"rows": len(X), "k": k, "fit_seconds": time.perf_counter() - begin}
+    out |= {"phases": model.seconds_, "fit_mb": peak_mb()}
     begin = time.perf_counter()
     model.predict(X)
     rate = len(X) / (time.perf_counter() - begin)
-    print(f"{method:8} predict: {rate:,.0f} rows/s, peak {peak_mb():.0f} MB", flush=True)
+    return out | {"predict_rows_per_second": rate, "predict_mb": peak_mb()}
 
 
-def cost_per_row(sizes: list[int], d: int, repeats: int = 3) -> None:
+def child(path: Path, method: str, k: int, pretrain_epochs: float, epochs: float) -> dict:
+    """`measure` in a fresh process, so that the peak is that of the fit."""
+    job = json.dumps([str(path), method, k, pretrain_epochs, epochs])
+    command = [sys.executable, __file__, "--child", job]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def cost_per_row(sizes: list[int], d: int, repeats: int = 3) -> dict[int, float]:
     """Two epochs of pre-training and two of clustering at every size, the sizes in turns."""
     from coterie import DEC
 
@@ -76,6 +85,7 @@ def cost_per_row(sizes: list[int], d: int, repeats: int = 3) -> None:
     for n in sizes:
         print(f"{n:>10,} rows: {1e6 * min(seconds[n]):.2f} microseconds per row and epoch")
     print(f"ratio of the last to the first: {min(seconds[sizes[-1]]) / min(seconds[sizes[0]]):.3f}")
+    return {n: min(seconds[n]) for n in sizes}
 
 
 def main() -> None:
@@ -89,7 +99,7 @@ def main() -> None:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        measure(args.child, args.methods, args.pretrain_epochs, args.epochs)
+        print(json.dumps(measure(*json.loads(args.child))))
         return
     if args.rows:
         cost_per_row(args.rows, args.columns if args.columns != 784 else 32)
@@ -99,14 +109,13 @@ def main() -> None:
         n = int((args.gigabytes or 5) * 1e9 / 4 / args.columns)
         write_file(path, n, args.columns)
         for method in args.methods.split(","):
-            command = [sys.executable, __file__, "--child", str(path), "--methods", method]
-            command += [
-                "--pretrain-epochs",
-                str(args.pretrain_epochs),
-                "--epochs",
-                str(args.epochs),
-            ]
-            subprocess.run(command, check=True)
+            found = child(path, method, 8, args.pretrain_epochs, args.epochs)
+            print(
+                f"{method:8} fit: {n:,} rows, {found['fit_seconds']:.1f} s, peak "
+                f"{found['fit_mb']:.0f} MB; predict: {found['predict_rows_per_second']:,.0f} "
+                f"rows/s, peak {found['predict_mb']:.0f} MB",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

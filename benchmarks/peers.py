@@ -1,0 +1,153 @@
+"""coterie against ClustPy 0.0.3: same rows, same network, same seeds, in turns on one machine.
+
+    python benchmarks/peers.py --cache ~/.cache/coterie-peers                     # the whole study
+    python benchmarks/peers.py --cache DIR --datasets usps --methods dec --seeds 1 --epochs 2
+
+Three sides for each method, each fit in a process of its own:
+
+clustpy   its estimator; 500-500-2000-10 autoencoder with ReLU, Adam, its learning rates and weights
+same      ours with the same network, batch size, optimiser, rates, weights and epochs
+default   ours as `fit` uses it, only with the rows as images: its scores after every epoch give the
+          seconds to the NMI at which ClustPy ended (scoring does not count)
+
+Seconds are those of the processor with one thread (those of the clock are stored too), so that
+other work on the machine does not decide. Epochs count for clustpy and same alone. Finished fits
+are found in results/speed.json and skipped.
+ClustPy gets a venv of its own under --cache, which sees this one's torch and numpy, and a package
+named torchvision with just the names that ClustPy imports: the real one may not import here, and
+feed-forward networks use none of it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import speedfile
+
+METHODS = ("dec", "idec", "dcn", "dkm", "acedec")
+SIDES = ("clustpy", "same", "default")
+WORKER = Path(__file__).with_name("peers_worker.py")
+STUB = {
+    "__init__.py": "from . import datasets, models, transforms\n",
+    "datasets.py": "class VisionDataset: ...\n",
+    "transforms.py": "class Compose: ...\n\n\nclass Normalize: ...\n",
+    "models/__init__.py": "from . import _api\n",
+    "models/_api.py": "class Weights: ...\n\n\nclass WeightsEnum: ...\n",
+}
+
+
+def clustpy_python(cache: Path) -> Path:
+    """The interpreter of a venv that has ClustPy; made when it is not there."""
+    home = cache / "clustpy-0.0.3"
+    python = home / "bin" / "python"
+    if (home / "ready").exists():
+        return python
+    venv.create(home, with_pip=True, clear=True)
+    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
+    # a path alone would not follow the .pth files of an editable install
+    own = sysconfig.get_path("purelib")
+    (site / "shared.pth").write_text(f"import site; site.addsitedir({own!r})\n")
+    for name, text in STUB.items():
+        path = site / "torchvision" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*pip, "clustpy==0.0.3"], check=True)
+    (home / "ready").touch()
+    return python
+
+
+def measure(python: Path, job: dict, threads: int) -> dict:
+    env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(
+        [python, WORKER, json.dumps(job | {"threads": threads})],
+        env=env, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"{job['side']} {job['method']} failed; its message is above")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def key_of(job: dict) -> str:
+    length = "" if job["side"] == "default" else f"/{job['pretrain_epochs']}+{job['epochs']}"
+    return f"{job['dataset']}/{job['method']}/{job['side']}{length}/{job['seed']}"
+
+
+def show(jobs: list[dict]) -> None:
+    """Means over seeds, one line for each data set, method and side."""
+    rows, groups = speedfile.read().get("peers", {}), {}
+    for job in jobs:
+        if key_of(job) in rows:
+            at = job["dataset"], job["method"], job["side"]
+            groups.setdefault(at, []).append(rows[key_of(job)])
+    print(
+        f"{'data':10}{'method':8}{'side':9}seeds  s/epoch     fit s   ACC   NMI   ARI   MB  to NMI"
+    )
+    for (dataset, method, side), found in groups.items():
+
+        def mean(name, found=found):
+            values = [row[name] for row in found if row.get(name) is not None]
+            return statistics.fmean(values) if values else float("nan")
+
+        rival = groups.get((dataset, method, "clustpy"), [])
+        line = f"{dataset:10}{method:8}{side:9}{len(found):5}{mean('epoch_cpu'):9.3f}"
+        line += f"{mean('fit_cpu'):10.1f}{mean('acc'):6.3f}{mean('nmi'):6.3f}{mean('ari'):6.3f}"
+        line += f"{mean('peak_mb'):6.0f}"
+        if side == "default" and rival:
+            goal = statistics.fmean(row["nmi"] for row in rival)
+            times = [_reaches(row["course"], goal) for row in found]
+            line += "   not reached" if None in times else f"  {statistics.fmean(times):.1f} s"
+        print(line)
+
+
+def _reaches(course: list[list[float]], goal: float) -> float | None:
+    """Seconds after which the NMI is at least `goal`; the course has (clock, processor, NMI)."""
+    return next((cpu for _, cpu, nmi in course if nmi >= goal), None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cache", type=Path, required=True, help="folder for ClustPy's venv")
+    parser.add_argument("--datasets", default="usps,mnist")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--sides", default=",".join(SIDES))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--pretrain-epochs", type=int, default=100, help="ClustPy's default")
+    parser.add_argument("--epochs", type=int, default=150, help="ClustPy's default")
+    parser.add_argument("--rows", type=int, help="use the first rows only")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--data-dir", default=os.environ.get("COTERIE_DATA"))
+    parser.add_argument("--show", action="store_true", help="only print what was measured")
+    args = parser.parse_args()
+    if args.rows:
+        print("note: --rows is for trying the script; nothing is written to results/speed.json")
+    given = {k: getattr(args, k) for k in ("pretrain_epochs", "epochs", "rows", "data_dir")}
+    jobs = [
+        {"dataset": dataset, "seed": seed, "method": method, "side": side, **given}
+        for dataset in args.datasets.split(",")
+        for seed in range(args.seeds)
+        for method in args.methods.split(",")
+        for side in args.sides.split(",")
+    ]
+    if not args.show:
+        python = clustpy_python(args.cache.expanduser().resolve())
+        for job in jobs:
+            if not args.rows and key_of(job) in speedfile.read().get("peers", {}):
+                continue
+            interpreter = python if job["side"] == "clustpy" else Path(sys.executable)
+            found = measure(interpreter, job, args.threads)
+            print(key_of(job), {k: v for k, v in found.items() if k != "course"}, flush=True)
+            if not args.rows:
+                speedfile.put("peers", key_of(job), found)
+    show(jobs)
+
+
+if __name__ == "__main__":
+    main()

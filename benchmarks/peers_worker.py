@@ -1,0 +1,143 @@
+"""One fit of peers.py in a process of its own: prints one line of JSON.
+
+It runs under two interpreters: coterie's own, and the one that has ClustPy.
+"""
+
+import contextlib
+import json
+import sys
+import time
+
+import numpy as np
+import torch
+from memory import peak_mb
+
+HIDDEN, CODE, BATCH = (500, 500, 2000), 10, 256
+# ClustPy's weights in our convention (sum over features, mean over the batch): DCN halves its 0.1
+WEIGHTS = {"idec": {"weight": 0.1}, "dcn": {"weight": 0.05}, "dkm": {"weight": 0.1}}
+
+
+def clocks() -> np.ndarray:
+    """Seconds by the clock on the wall and of this process; other work changes only the first."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def rows_of(job: dict) -> tuple[np.ndarray, np.ndarray]:  # (n, h, w) in 0..1, (n,)
+    import coterie
+
+    more = {"data_dir": job["data_dir"]} if job["data_dir"] else {}
+    data = coterie.load_data(job["dataset"], **more)
+    X = np.asarray(data.X[: job["rows"]], dtype=np.float32)
+    return X / max(float(X.max()), 1.0), np.asarray(data.labels[: job["rows"]])
+
+
+def clustpy(X: np.ndarray, k: int, job: dict) -> dict:
+    import tqdm
+
+    marks: list[tuple[str, np.ndarray]] = []  # a progress bar's name, at its start and each epoch
+    start, postfix = tqdm.tqdm.__init__, tqdm.tqdm.set_postfix
+
+    def begin(bar, *args, **kwargs):
+        marks.append((str(kwargs.get("desc")), clocks()))
+        start(bar, *args, **kwargs)
+
+    def epoch(bar, *args, **kwargs):
+        marks.append((str(bar.desc), clocks()))
+        postfix(bar, *args, **kwargs)
+
+    tqdm.tqdm.__init__, tqdm.tqdm.set_postfix = begin, epoch
+    from clustpy import deep
+    from clustpy.deep.neural_networks import FeedforwardAutoencoder
+
+    name = {"dec": "DEC", "idec": "IDEC", "dcn": "DCN", "dkm": "DKM", "acedec": "ACeDeC"}
+    X = X.reshape(len(X), -1)
+    layers = [X.shape[1], *HIDDEN, CODE]
+    network = FeedforwardAutoencoder, {"layers": layers, "activation_fn": torch.nn.ReLU}
+    model = getattr(deep, name[job["method"]])(
+        k,
+        batch_size=BATCH,
+        pretrain_epochs=job["pretrain_epochs"],
+        clustering_epochs=job["epochs"],
+        neural_network=network,
+        embedding_size=CODE,
+        device=torch.device("cpu"),
+        random_state=job["seed"],
+    )
+    begin_fit = clocks()
+    with contextlib.redirect_stdout(sys.stderr):
+        model.fit(X)
+    took = clocks() - begin_fit
+    last = marks[-1][0].split(":")[0]
+    times = [t for name, t in marks if name.split(":")[0] == last]
+    return {"labels": model.labels_, "fit": took, "epochs": np.diff(times, axis=0)}
+
+
+def ours(X: np.ndarray, y: np.ndarray, k: int, job: dict) -> dict:
+    from coterie import metrics, registry
+    from coterie.engine import Engine
+
+    params: dict = {"random_state": job["seed"]}
+    if job["side"] == "same":
+        X = X.reshape(len(X), -1)
+        params |= {"hidden": HIDDEN, "embedding_dim": CODE, "batch_size": BATCH, "scale": "none"}
+        params |= {"pretrain_epochs": job["pretrain_epochs"], "pretrain_lr": 1e-3, "lr": 1e-4}
+        params |= {"pretrain_schedule": "constant", "schedule": "constant", "augment": "none"}
+        params |= {"epochs": job["epochs"], "tol": 0.0, **WEIGHTS.get(job["method"], {})}
+    model = registry.get(job["method"])(k, **params)
+    course: list[list[float]] = []
+    marks: list[np.ndarray] = []  # begin of the clustering phase and end of each epoch
+    paused = np.zeros(2)
+    begin_fit = clocks()
+    train, end_epoch = Engine._train, Engine._end_epoch
+
+    def begun(engine, *args):
+        if engine.head is not None:
+            marks[:] = [clocks()]
+        train(engine, *args)
+
+    def scored(engine, steps, began):
+        end_epoch(engine, steps, began)
+        now = clocks()
+        if engine.head is None:
+            return
+        marks.append(now)
+        if job["side"] == "default":
+            with torch.no_grad():
+                found = engine.assign(engine.encode_all(), engine.head).argmax(1)
+            course.append([*(now - begin_fit - paused), metrics.nmi(y, found.numpy())])
+            paused[:] += clocks() - now
+
+    Engine._train, Engine._end_epoch = begun, scored
+    model.fit(X)
+    took = clocks() - begin_fit - paused
+    course.append([*took, metrics.nmi(y, model.labels_)])
+    same = job["side"] == "same"
+    return {
+        "labels": model.labels_,
+        "fit": took,
+        "epochs": np.diff(marks, axis=0) if same else np.zeros((0, 2)),
+        "course": [] if same else course,
+    }
+
+
+def main(job: dict) -> None:
+    torch.set_num_threads(job["threads"])
+    X, y = rows_of(job)
+    k = len(np.unique(y))
+    found = clustpy(X, k, job) if job["side"] == "clustpy" else ours(X, y, k, job)
+    from coterie import metrics
+
+    scores = metrics.scores(y, found["labels"])
+    epoch = np.median(found["epochs"], axis=0) if len(found["epochs"]) else [None, None]
+    out = {
+        **dict(zip(("epoch_seconds", "epoch_cpu"), epoch)),
+        **dict(zip(("fit_seconds", "fit_cpu"), found["fit"])),
+        "peak_mb": peak_mb(),
+        **{name: scores[name] for name in ("acc", "nmi", "ari")},
+        "course": found.get("course", []),
+    }
+    print(json.dumps(out), flush=True)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

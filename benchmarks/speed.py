@@ -1,0 +1,160 @@
+"""All figures about speed and scale in one command, into results/speed.json and a plot.
+
+    python benchmarks/speed.py                     # everything up to 10 million rows
+    python benchmarks/speed.py --max-rows 100000 --max-k 100   # a few minutes
+    python benchmarks/speed.py --only parity,predict
+
+parity   the engine against a loop written by hand (parity.py)
+predict  `predict` against the bare encoder
+rows     cost per row and epoch from 10 thousand to 10 million rows of a memory map (memory.py)
+k        cost of a clustering epoch and memory from 10 to 1,000 clusters on 100 thousand rows
+memory   fit and predict on the largest memory map (memory.py)
+
+ClustPy beside coterie is peers.py, which needs a venv for it; what it has measured is printed too.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import matplotlib
+import memory
+import numpy as np
+import parity
+import speedfile
+import torch
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+COLUMNS = 32
+ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
+CLUSTERS = (10, 30, 100, 300, 1000)
+CLUSTER_ROWS = 100_000
+
+
+def measure_parity(args) -> None:
+    for name, (n, d, goal) in parity.SIZES.items():
+        ratio, gap = parity.compare(n, d, args.epochs)
+        print(f"parity   {name:10} engine / by hand = {ratio:.3f} (goal {goal})")
+        speedfile.put("parity", name, {"ratio": ratio, "goal": goal, "largest_gap": gap})
+
+
+def measure_predict(args) -> None:
+    """In turns on the same rows in memory; both in chunks of the same size."""
+    from coterie import DEC
+    from coterie.data.rows import ENCODE_ROWS
+
+    rng = np.random.default_rng(0)
+    for d in (COLUMNS, 784):
+        X = rng.random((min(args.max_rows, 20_000), d), dtype=np.float32)
+        small = {"pretrain_epochs": 0.1, "epochs": 0.1, "n_init": 1}
+        model = DEC(10, random_state=0, scale="none", **small).fit(X)
+        x, seconds = torch.from_numpy(X), {"predict": [], "encoder": []}
+        for _ in range(5):
+            begin = time.perf_counter()
+            model.predict(X)
+            middle = time.perf_counter()
+            with torch.inference_mode():
+                for part in x.split(ENCODE_ROWS):
+                    model.network_.encode(part)
+            seconds["predict"].append(middle - begin)
+            seconds["encoder"].append(time.perf_counter() - middle)
+        best = {side: min(times) for side, times in seconds.items()}
+        rate, ratio = len(X) / best["predict"], best["predict"] / best["encoder"]
+        print(f"predict  {d:4} columns: {rate:,.0f} rows/s, {ratio:.2f} times the bare encoder")
+        found = {"rows_per_second": rate, "ratio_to_encoder": ratio, "network": "512-256-10"}
+        speedfile.put("predict", f"{d} columns", found)
+
+
+def measure_rows(args) -> None:
+    sizes = [n for n in ROWS if n <= args.max_rows]
+    for n, seconds in memory.cost_per_row(sizes, COLUMNS, args.repeats).items():
+        found = {"microseconds_per_row_and_epoch": 1e6 * seconds}
+        speedfile.put("rows", str(n), {"rows": n, **found})
+
+
+def measure_k(args) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        n = min(CLUSTER_ROWS, args.max_rows)
+        path = Path(folder) / "x.npy"
+        memory.write_file(path, n, COLUMNS)
+        for k in (k for k in CLUSTERS if k <= args.max_k):
+            found = memory.child(path, "dec", k, 1, 1)
+            print(
+                f"k        {k:5}: {found['phases']['train']:.1f} s per clustering epoch, "
+                f"{found['phases']['init']:.1f} s for k-means, peak {found['fit_mb']:.0f} MB"
+            )
+            speedfile.put("k", f"{n}/{k}", found)
+
+
+def measure_memory(args) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.npy"
+        memory.write_file(path, args.max_rows, COLUMNS)
+        for method in ("kmeans", "dec"):
+            found = memory.child(path, method, 8, 0.2, 0.2)
+            print(
+                f"memory   {method}: {args.max_rows:,} rows x {COLUMNS} "
+                f"({path.stat().st_size / 1e9:.1f} GB): fit {found['fit_mb']:.0f} MB, "
+                f"predict {found['predict_mb']:.0f} MB"
+            )
+            speedfile.put("memory", f"{method}/{args.max_rows}", found)
+
+
+def plot(path: Path) -> None:
+    """Cost against rows and against k, as far as they were measured."""
+    found = speedfile.read()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    rows = sorted(found.get("rows", {}).values(), key=lambda r: r["rows"])
+    costs = [r["microseconds_per_row_and_epoch"] for r in rows]
+    left.plot([r["rows"] for r in rows], costs, "o-")
+    left.set(xscale="log", xlabel="rows", ylabel="microseconds per row and epoch", ylim=(0, None))
+    clusters = sorted(found.get("k", {}).values(), key=lambda r: r["k"])
+    right.plot([r["k"] for r in clusters], [r["phases"]["train"] for r in clusters], "o-")
+    right.set(xscale="log", xlabel="clusters", ylabel="seconds per epoch", ylim=(0, None))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def show_peers() -> None:
+    rows = speedfile.read().get("peers", {})
+    for side in ("clustpy", "same", "default"):
+        for method in ("dec", "idec", "dcn", "dkm", "acedec"):
+            found = [r for key, r in rows.items() if key.split("/")[1:3] == [method, side]]
+            if found:
+                nmi = statistics.fmean(r["nmi"] for r in found)
+                seconds = statistics.fmean(r["fit_seconds"] for r in found)
+                print(f"peers    {method:7}{side:8} NMI {nmi:.3f} in {seconds:.0f} s a fit")
+
+
+PARTS = {
+    "parity": measure_parity,
+    "predict": measure_predict,
+    "rows": measure_rows,
+    "k": measure_k,
+    "memory": measure_memory,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--max-rows", type=int, default=ROWS[-1])
+    parser.add_argument("--max-k", type=int, default=CLUSTERS[-1])
+    parser.add_argument("--repeats", type=int, default=3, help="of the cost per row")
+    parser.add_argument("--epochs", type=int, default=9, help="of parity")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    for name in args.only.split(","):
+        PARTS[name](args)
+    show_peers()
+    plot(speedfile.PATH.parent / "figures" / "speed.svg")
+
+
+if __name__ == "__main__":
+    main()
