@@ -23,7 +23,9 @@ from coterie.methods.cm import CM
 from coterie.papers.figures import canvas, save
 from coterie.papers.jobs import DERIVE
 
-BATCHES, ALPHAS = (20, 40, 80, 160, 320), (2, 5, 13, 40, 100, 300)
+
+def numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
 
 
 def concentration(params: dict) -> float:
@@ -46,6 +48,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("dataset")
     parser.add_argument("--method", default="cm:r", choices=("cm:r", "cm:p", "cnet:r", "cnet:p"))
+    parser.add_argument("--batches", type=numbers, default=[20, 40, 80, 160, 320])
+    parser.add_argument("--alphas", type=numbers, default=[2, 5, 13, 40, 100, 300])
     parser.add_argument("--restarts", type=int, default=5)
     parser.add_argument("--epochs", type=float, default=60)
     parser.add_argument("--ledger", default="results/ledger.jsonl")
@@ -53,8 +57,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.method.startswith("cm:"):
         data = load(args.dataset)
-        for B in BATCHES:
-            for alpha in ALPHAS:
+        for B in args.batches:
+            for alpha in args.alphas:
                 run(data, args.dataset, B, alpha, args)
         axes = ("batch_size", concentration)
     else:

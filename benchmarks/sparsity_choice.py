@@ -32,7 +32,7 @@ def families(runs: list[dict], least: int) -> dict[tuple, list[dict]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ledger", default="results/ledger.jsonl")
-    parser.add_argument("--least", type=int, default=3, help="runs that a row must have")
+    parser.add_argument("--least", type=int, default=5, help="runs that a row must have")
     args = parser.parse_args()
     better = total = 0
     print(f"{'method':8}{'profile':9}{'data set':16}{'runs':>5}{'L_sp':>7}{'mean':>7}{'best':>7}")
