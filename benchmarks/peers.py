@@ -80,9 +80,9 @@ def key_of(job: dict) -> str:
     return f"{job['dataset']}/{job['method']}/{job['side']}{length}/{job['seed']}"
 
 
-def show(jobs: list[dict]) -> None:
+def show(jobs: list[dict], rows: dict) -> None:
     """Means over seeds, one line for each data set, method and side."""
-    rows, groups = speedfile.read().get("peers", {}), {}
+    groups: dict[tuple, list[dict]] = {}
     for job in jobs:
         if key_of(job) in rows:
             at = job["dataset"], job["method"], job["side"]
@@ -136,17 +136,19 @@ def main() -> None:
         for method in args.methods.split(",")
         for side in args.sides.split(",")
     ]
+    rows = {} if args.rows else speedfile.read().get("peers", {})
     if not args.show:
         python = clustpy_python(args.cache.expanduser().resolve())
         for job in jobs:
-            if not args.rows and key_of(job) in speedfile.read().get("peers", {}):
+            if key_of(job) in rows:
                 continue
             interpreter = python if job["side"] == "clustpy" else Path(sys.executable)
             found = measure(interpreter, job, args.threads)
             print(key_of(job), {k: v for k, v in found.items() if k != "course"}, flush=True)
+            rows[key_of(job)] = found
             if not args.rows:
                 speedfile.put("peers", key_of(job), found)
-    show(jobs)
+    show(jobs, rows)
 
 
 if __name__ == "__main__":

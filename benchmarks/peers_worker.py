@@ -34,15 +34,17 @@ def rows_of(job: dict) -> tuple[np.ndarray, np.ndarray]:  # (n, h, w) in 0..1, (
 def clustpy(X: np.ndarray, k: int, job: dict) -> dict:
     import tqdm
 
-    marks: list[tuple[str, np.ndarray]] = []  # a progress bar's name, at its start and each epoch
+    bars: list[list[np.ndarray]] = []  # of each progress bar: its start and the end of each epoch
     start, postfix = tqdm.tqdm.__init__, tqdm.tqdm.set_postfix
 
     def begin(bar, *args, **kwargs):
-        marks.append((str(kwargs.get("desc")), clocks()))
+        bar.seen = [clocks()]
+        if kwargs.get("desc") != "AE training":  # that is pre-training
+            bars.append(bar.seen)
         start(bar, *args, **kwargs)
 
     def epoch(bar, *args, **kwargs):
-        marks.append((str(bar.desc), clocks()))
+        bar.seen.append(clocks())
         postfix(bar, *args, **kwargs)
 
     tqdm.tqdm.__init__, tqdm.tqdm.set_postfix = begin, epoch
@@ -67,9 +69,10 @@ def clustpy(X: np.ndarray, k: int, job: dict) -> dict:
     with contextlib.redirect_stdout(sys.stderr):
         model.fit(X)
     took = clocks() - begin_fit
-    last = marks[-1][0].split(":")[0]
-    times = [t for name, t in marks if name.split(":")[0] == last]
-    return {"labels": model.labels_, "fit": took, "epochs": np.diff(times, axis=0)}
+    # ACeDeC has several: the network is part of the slowest one, the others search for a start
+    lengths = [np.diff(bar, axis=0) for bar in bars if len(bar) > 1]
+    lengths = max(lengths, key=lambda epochs: np.median(epochs[:, 1]))
+    return {"labels": model.labels_, "fit": took, "epochs": lengths}
 
 
 def ours(X: np.ndarray, y: np.ndarray, k: int, job: dict) -> dict:
