@@ -411,3 +411,18 @@ def test_features_of_a_fit_are_computed_once(monkeypatch):
     assert sum(seen) == 2 * 120  # to learn the axes, then for all rows
     assert np.array_equal(model.predict(images), model.labels_)
     assert set(model.seconds_) >= {"features", "graph", "train"}
+
+
+@pytest.mark.parametrize("key", ["dec", "idec", "dekm", "dkm", "cnet", "acedec"])
+def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
+    monkeypatch.setattr("coterie.methods.kith.STEPS", 80)
+    monkeypatch.setattr("coterie.methods.kith.REFINE_STEPS", 10)
+    X, y = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
+    cls = coterie.registry.get(key)
+    settings = {**cls.tiny, "embedding_dim": 4, "pretrain": "kith", "random_state": 0}
+    model = cls(3, **settings).fit(X)
+    assert model.seconds_["kith"] > 0 and np.array_equal(model.predict(X), model.labels_)
+    model.save(tmp_path / "m")
+    assert np.array_equal(coterie.load(tmp_path / "m").predict(X), model.labels_)
+    if key in ("dec", "idec"):
+        assert adjusted_rand_score(y, model.labels_) > 0.9

@@ -16,6 +16,7 @@ from .data.rows import Rows
 from .engine import Engine
 from .head import Head
 from .nets import ACTIVATIONS, INITIALIZERS, build
+from .nets.kithcoder import KithCoder
 from .optim import Optim
 from .params import param
 from .parts.augment import affine
@@ -66,8 +67,8 @@ class DeepClusterer(Clusterer):
     batch_size: int = param(256, "rows per step", ge=1, group="training")
     pretrain: str = param(
         "plain",
-        "kind of pre-training",
-        choices=("plain", "denoise", "layerwise"),
+        "kind of pre-training; kith: its features and body are the encoder (net is not used)",
+        choices=("plain", "denoise", "layerwise", "kith"),
         group="training",
     )
     pretrain_epochs: float | None = param(
@@ -127,6 +128,8 @@ class DeepClusterer(Clusterer):
         return None
 
     def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        if self.pretrain == "kith" and self.init == "pretrained":
+            return KithCoder(shape, self.embedding_dim, generator)
         return build(
             self.net,
             shape,

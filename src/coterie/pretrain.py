@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,14 @@ from .head import Head
 from .optim import Optim
 from .parts.augment import dropout_rows
 from .phases import Call, Phase
+from .rng import torch_rng
 from .state import StateError, pack, unpack, write_bytes
 
 if TYPE_CHECKING:
     from .deep import DeepClusterer
     from .engine import Engine
 
+DECODER_RULE = (5, 200)  # epochs and steps of a decoder behind Kith
 CORRUPTION = 0.2  # share of the input that a denoising autoencoder does not see (DEC)
 
 
@@ -38,6 +41,8 @@ def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
         return dropout_rows(x, generator, CORRUPTION)
 
     epochs = method.epochs_of(method.pretrain_epochs, method.pretrain_rule)
+    if method.pretrain == "kith":
+        return [Call(_from_kith(method), "kith"), _way_back(method, common)]
     # plain: moved images are rebuilt unmoved, so that the code forgets where the image stood
     noise = method._augmentation() if method.pretrain == "plain" else corrupt
     plan: list[Phase | Call] = []
@@ -53,6 +58,36 @@ def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
     else:
         plan.append(Phase("pretrain", epochs, reconstruction, augment=noise, **common))
     return plan
+
+
+def _from_kith(method: "DeepClusterer"):
+    """Fit Kith on the rows and hand its features and body to the network."""
+
+    def function(engine: "Engine") -> None:
+        # found by name: methods are made of phases, and phases know no method
+        kith = import_module("coterie.methods.kith").Kith(
+            method.n_clusters,
+            random_state=engine.seed,
+            scale=method.scale,
+            kind=engine.network.net.features.kind,
+        )
+        kith.fit(engine.rows.source)
+        engine.network.take_over(
+            kith.network_, kith.head_.z, torch_rng(engine.seed, "kith", "code")
+        )
+        engine.world.broadcast(list(engine.network.state_dict().values()))
+
+    return function
+
+
+def _way_back(method: "DeepClusterer", common: dict) -> Phase:
+    """The decoder learns to rebuild rows from Kith's code, which stays as it is."""
+
+    def optimizers(network, head):
+        return {"main": (list(network.back.parameters()), common["optim"])}
+
+    epochs = method.epochs_of(method.pretrain_epochs, DECODER_RULE)
+    return Phase("pretrain", epochs, reconstruction, optimizers=optimizers, **common)
 
 
 def _level(i: int, epochs: float, noise, optim: Optim, common: dict) -> Phase:
@@ -96,6 +131,8 @@ class Cache:
 
     def __init__(self, method: "DeepClusterer", fingerprint: str, seed: int):
         about = {name: getattr(method, name, None) for name in [*self.FIELDS, "clean_share"]}
+        if method.pretrain == "kith":
+            about["n_clusters"] = method.n_clusters
         about["epochs"] = method.epochs_of(method.pretrain_epochs, method.pretrain_rule)
         about |= {"data": fingerprint, "seed": seed, "threads": torch.get_num_threads()}
         about["torch"] = torch.__version__

@@ -1,0 +1,67 @@
+"""Kith's features and body as the encoder of an autoencoder, with a plain way back."""
+
+import itertools
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..parts.features import Features, leading_axes
+from .body import FeatureNet
+from .init import initialise
+
+BODY = (512, 256)  # Kith's layers
+
+
+class KithCoder(nn.Module):
+    """encode: features, body, a linear code; decode: a plain MLP.
+
+    Images take the features of images, all other rows those of tables. Weights are Kith's once
+    `take_over` was called. Normalisation keeps Kith's moments, so that a row's code does not
+    depend on its batch.
+    """
+
+    def __init__(self, shape: tuple[int, ...], embedding_dim: int, generator: torch.Generator):
+        super().__init__()
+        kind = "image" if len(shape) == 3 else "table"
+        self.embedding_dim = embedding_dim
+        self.net = FeatureNet(Features(kind, shape), BODY, generator)
+        self.code = nn.utils.skip_init(nn.Linear, BODY[-1], embedding_dim)
+        for p in self.code.parameters():
+            p.data.uniform_(-1 / math.sqrt(BODY[-1]), 1 / math.sqrt(BODY[-1]), generator=generator)
+        self.shape, sizes = shape, (embedding_dim, *BODY[::-1], math.prod(shape))
+        pairs = itertools.pairwise(sizes)
+        self.back = nn.ModuleList(nn.utils.skip_init(nn.Linear, i, o) for i, o in pairs)
+        initialise(self.back, "xavier", generator)
+
+    def encode(self, x: Any) -> torch.Tensor:
+        return self.code(self.net.encode(x))
+
+    def decode(self, z: torch.Tensor) -> torch.Tensor:
+        for layer in self.back[:-1]:
+            z = layer(z).relu()
+        return self.back[-1](z).view(-1, *self.shape)
+
+    @property
+    def code_layers(self) -> tuple[nn.Module, nn.Module]:
+        return self.code, self.back[0]
+
+    def train(self, mode: bool = True) -> "KithCoder":
+        super().train(mode)
+        self.net.eval()
+        return self
+
+    @torch.no_grad()
+    def take_over(self, net: FeatureNet, z: torch.Tensor, generator: torch.Generator) -> None:
+        """Weights of a trained Kith; the code is the leading axes of its embedding of `z`."""
+        self.net.load_state_dict(net.state_dict())
+        h = torch.cat([net.body(part) for part in z.split(4096)])
+        mean = h.mean(0)
+        m = min(self.embedding_dim, *h.shape)
+        axes, values = leading_axes(h - mean, m, generator)
+        axes = axes / values.mean().sqrt().clamp_min(1e-12)
+        self.code.weight.zero_()
+        self.code.bias.zero_()
+        self.code.weight[:m] = axes.T
+        self.code.bias[:m] = -mean @ axes
