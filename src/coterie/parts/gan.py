@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+SMALLEST_SHARE = 0.1  # of an equal share: a learned prior never starves a cluster
+
 
 def critic_terms(real, fake, penalty, weight):  # critic values of real and generated rows -> L_D
     """Wasserstein loss with gradient penalty; minus "critic" estimates the Earth Mover distance."""
@@ -49,6 +51,20 @@ def prior_shares(prior, k):  # "uniform", "learned" or k positive numbers -> (k,
         )
     shares = torch.tensor(prior, dtype=torch.float32)
     return shares / shares.sum()
+
+
+@torch.no_grad()
+def learn_prior_(prior, shares, rate):  # (k,), (k,) mean assignment of real rows; in place
+    """Follow the shares, as EM does in its M-step."""
+    prior.lerp_(shares, rate).clamp_(min=SMALLEST_SHARE / len(prior))
+    prior.div_(prior.sum())
+
+
+@torch.no_grad()
+def follow_(pairs, memory, step):  # (slow, new) weights
+    """Slow copies take a small part of the new weights, a larger one in the beginning."""
+    memory = min(memory, (1 + step) / (10 + step))
+    torch._foreach_lerp_([s for s, _ in pairs], [w for _, w in pairs], 1 - memory)
 
 
 def check_range(x, low):
