@@ -303,3 +303,17 @@ def test_raw_kmeans_points_at_a_merger():
     assert facts.raw_parts(f, truth) == {1: (0.5, 0.5)}
     assert "Look first at group 1" in words.first_look(facts.raw_parts(f, truth))
     assert words.first_look({}) == ""
+
+
+def test_a_second_opinion_is_shown_where_two_results_disagree(tmp_path):
+    z = blobs([[0, 0], [20, 0], [0, 20]])[0]
+    dataset = fakes.Dataset(X=z, ids=range(len(z)), kind="vector", name="blobs")
+    model = made(dataset, 3)
+    model.chosen_, model.agreement_ = "merged", 0.95
+    model.candidates_ = {"merged": model.labels_, "direct": np.arange(len(z)) % 3}
+    text, _ = page(report.write(tmp_path, model, dataset))
+    assert "A second opinion" not in text
+    model.agreement_ = 0.2
+    text, _ = page(report.write(tmp_path, model, dataset))
+    assert "A second opinion" in text and "groups of about equal size" in text
+    assert "agreement 0.20" in text and text.count("<th>A") == 3

@@ -122,6 +122,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         paths=bool(paths),
         spaces=spaces,
         baselines=sections.baseline_rows(beside),
+        second=sections.second_opinion(facts, model),
         label_free=sections.label_free(facts, model, dataset),
         confidence_note=sections.confidence_note(facts),
         confidence_chart=sections.confidence_chart(facts),

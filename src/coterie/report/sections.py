@@ -11,6 +11,7 @@ from .facts import percent
 
 NOT_LOSSES = {"phase", "epoch", "step", "seconds", "rows_per_second"}
 COUNTS = ("clusters_used", "smallest_share", "largest_share")
+OTHERWISE = 0.6  # agreement below which a second clustering is worth showing
 CLASSES = 40  # columns of the table against known labels
 
 
@@ -170,14 +171,7 @@ def evaluation(facts, labels, dataset):
     np.add.at(table, (facts.labels, codes), 1)
     kept = np.argsort(-table.sum(0), kind="stable")[:CLASSES] if len(classes) > CLASSES else None
     columns = range(len(classes)) if kept is None else np.sort(kept)
-    rows = []
-    for j in range(facts.k):
-        size = max(1, table[j].sum())
-        cells = [
-            {"count": f"{table[j, c]:,}" if table[j, c] else "·", "heat": _heat(table[j, c] / size)}
-            for c in columns
-        ]
-        rows.append({"j": j, "cells": cells})
+    rows = _heat_rows(table, columns)
     scores = metrics.scores(codes, facts.labels)
     title = {
         "acc": "accuracy (ACC)",
@@ -191,6 +185,45 @@ def evaluation(facts, labels, dataset):
         "rows": rows,
         "more": "" if kept is None else f" The {CLASSES} largest of {len(classes)} classes.",
     }
+
+
+def second_opinion(facts, model):
+    """The other clustering that a model kept, where it differs much from the chosen one, or None.
+
+    A table of this result's groups against the other's, which are named A0, A1, ...
+    """
+    kept = getattr(model, "candidates_", None)
+    alike = getattr(model, "agreement_", 1.0)
+    if not kept or alike >= OTHERWISE or not {"direct", "merged"} <= set(kept):
+        return None
+    name = "direct" if model.chosen_ == "merged" else "merged"
+    other = np.asarray(kept[name])
+    if other.shape != (facts.n,):
+        return None
+    table = np.zeros((facts.k, facts.k), int)
+    np.add.at(table, (facts.labels, other), 1)
+    columns = np.argsort(-table.sum(0), kind="stable")[:CLASSES]
+    said = {"direct": "groups of about equal size", "merged": "groups of free size"}
+    return {
+        "alike": f"{alike:.2f}",
+        "chosen": said[model.chosen_],
+        "other": said[name],
+        "names": [f"A{c}" for c in columns],
+        "rows": _heat_rows(table, columns),
+    }
+
+
+def _heat_rows(table, columns):
+    """Cells of a table of counts, shaded by their share of the row."""
+    rows = []
+    for j, line in enumerate(table):
+        size = max(1, line.sum())
+        cells = [
+            {"count": f"{line[c]:,}" if line[c] else "·", "heat": _heat(line[c] / size)}
+            for c in columns
+        ]
+        rows.append({"j": j, "cells": cells})
+    return rows
 
 
 def _heat(share):
