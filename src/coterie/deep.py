@@ -247,7 +247,7 @@ class DeepClusterer(Clusterer):
                 warnings.warn(
                     f"{text}: the result has collapsed; scale the input, pre-train longer, "
                     "or lower the learning rate",
-                    stacklevel=4,
+                    stacklevel=5,
                 )
 
     # -- looking inside ---------------------------------------------------------------------

@@ -127,7 +127,7 @@ class CueGAN(DeepClusterer):
         if diverged([r["earth_mover"] for r in self.history_ if "earth_mover" in r]):
             few = f"use fewer noise variables than n_noise={self._noise_size()}, or fewer steps"
             self.notes_.append(f"the Earth Mover estimate fell and rose again: {few}")
-            warnings.warn(self.notes_[-1], stacklevel=3)
+            warnings.warn(self.notes_[-1], stacklevel=4)
 
     def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
         image = len(shape) == 3
