@@ -215,7 +215,9 @@ class Kith(WithoutAutoencoder):
         head, n, k = engine.head, engine.rows.n, self.n_clusters
         rng = numpy_rng(engine.seed, "merge")
         _settle(engine)
-        h = torch.cat([engine.network.body(part) for part in head.z.split(4096)])
+        h = torch.empty(n, self.embedding_dim)  # filled in place: parts and their sum at once
+        for part, out in zip(head.z.split(4096), h.split(4096)):  # would be twice the memory
+            out.copy_(engine.network.body(part))
         judged = None
         if n > JUDGED_ROWS:
             judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
