@@ -32,6 +32,9 @@ def show_run(run: Run):
         Text(f"\n{meta['method']} on {data['name']}: {data['rows']} rows of {shape}", style="bold")
         + Text(f"   seed {meta['seed']}, {seconds:.1f} s")
     )
+    if len(parts := meta.get("seconds", {})) > 1 and seconds:
+        shares = ", ".join(f"{name} {100 * s / seconds:.0f} %" for name, s in parts.items())
+        out.print(Text(shares, style="dim"))
     out.print(f"{scores['clusters_used']} of {k} clusters used")
     _bars(out, np.array(scores["sizes"]))
 
