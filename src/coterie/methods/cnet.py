@@ -54,8 +54,8 @@ class CNet(Generative, DeepClusterer):
     reference = "Boubekki, Kampffmeyer, Brefeld, Jenssen: Joint optimization of an autoencoder ..."
     variants = {"r": {"init": "random"}, "p": {"init": "pretrained"}}
     tiny = {
-        "hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "module_epochs": 2,
-        "epochs": 2, "centers_init": 2,
+        "hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "module_epochs": 1,
+        "epochs": 1, "centers_init": 2,
     }  # fmt: skip
     keeps_decoder = True
 
