@@ -266,3 +266,12 @@ def test_cross_entropy_bounds_the_entropy():
     guess = normal(50, 3, seed=1)
     assert cross_entropy(guess, truth) >= entropy
     torch.testing.assert_close(cross_entropy(truth.log(), truth), entropy)
+
+
+def test_stairs_of_eta_are_thirtieths_of_the_whole_training(monkeypatch, blobs):
+    every = []
+    monkeypatch.setattr(
+        "coterie.methods.cuegan.staircase", lambda eta, g, n, t: every.append(n) or eta
+    )
+    CueGAN(3, **{**TINY, "steps": 60}).fit(blobs[0])  # an epoch has 4 steps, which must not matter
+    assert set(every) == {2}

@@ -121,8 +121,8 @@ class CueGAN(DeepClusterer):
         self._penalty = default if self.penalty is None else self.penalty
         self._eta = max(1.0, self._penalty / 10) if self.eta is None else self.eta
         per_epoch = -(-rows.n // self.batch_size)
-        self._steps = self.steps if self.epochs is None else max(1, round(self.epochs * per_epoch))
-        self._epochs = (self._steps - 0.5) / per_epoch  # the engine rounds up
+        self._length = self.steps if self.epochs is None else max(1, round(self.epochs * per_epoch))
+        self._epochs = (self._length - 0.5) / per_epoch  # the engine rounds up
         super()._fit(rows)
         if diverged([r["earth_mover"] for r in self.history_ if "earth_mover" in r]):
             few = f"use fewer noise variables than n_noise={self._noise_size()}, or fewer steps"
@@ -165,7 +165,7 @@ class CueGAN(DeepClusterer):
     # -- turns ------------------------------------------------------------------------------
     def train_step(self, step: Step, head: Head) -> None:
         """Critic, classifier, generator (algorithm 1)."""
-        late = self.double_after is not None and step.step >= self.double_after * self._steps
+        late = self.double_after is not None and step.step >= self.double_after * self._length
         n_critic, n_class = self.n_critic * (1 + late), self.n_class * (1 + late)
         for turn in range(n_critic):
             self._critic_turn(step, head, turn, n_critic)
@@ -203,7 +203,7 @@ class CueGAN(DeepClusterer):
         fake, clusters, weight = self._fakes(step, head, "generator")
         fake = self._seen(fake, step, "generator")
         logits = linear(network.classifier(fake), head.weight, head.bias)
-        every = self.eta_every or max(1, self._steps // STAIRS)
+        every = self.eta_every or max(1, self._length // STAIRS)
         eta = staircase(self._eta, self.eta_growth, every, step.step)
         terms = generator_terms(network.critique(fake), logits, clusters, eta)
         bound = terms["entropy"].item() / eta if eta else 0.0
