@@ -35,7 +35,8 @@ from .choosing import finalists, verdict
 from .rowfeatures import all_features, find_kind, sparse_text, usual_neighbours
 from .views import mixed, thinned
 
-STEPS, REFINE_STEPS = 550, 100  # of a fit, whatever the number of rows
+STEPS, REFINE_STEPS = 550, 100  # of a fit, at least
+EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
 DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
 
@@ -94,14 +95,14 @@ class Kith(WithoutAutoencoder):
     hidden: tuple[int, ...] = param((512,), "hidden layers before the embedding", group="network")
     embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
     epochs: float | None = param(
-        None, "epochs of training; None: 550 steps", ge=0, group="training"
+        None, "epochs of training; None: 4, 550 steps at least", ge=0, group="training"
     )
     lr: float = param(5e-3, "peak learning rate", gt=0, group="training")
     schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
     optimizer: str = param("adamw", "optimiser", choices=OPTIMISERS, group="training")
     weight_decay: float = param(0.01, "of adamw", ge=0, group="training")
     refine_epochs: float | None = param(
-        None, "epochs of refining; None: 100 steps", ge=0, group="training"
+        None, "epochs of refining; None: 1, 100 steps at least", ge=0, group="training"
     )
     refine_lr: float = param(2e-3, "learning rate of refining", gt=0, group="training")
 
@@ -124,8 +125,8 @@ class Kith(WithoutAutoencoder):
     def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         network.share(join(self.devices))
         epochs, refine = self.epochs, self.refine_epochs
-        epochs = STEPS / self._batches if epochs is None else epochs
-        refine = REFINE_STEPS / self._batches if refine is None else refine
+        epochs = max(STEPS / self._batches, EPOCHS) if epochs is None else epochs
+        refine = max(REFINE_STEPS / self._batches, REFINE_EPOCHS) if refine is None else refine
         optim = self.optim(weight_decay=self.weight_decay)
         common = {"batch_size": self._batch, "augment": None}
         train = self.phase("train", epochs, loss=self.loss, optim=optim, **common)
