@@ -63,5 +63,5 @@ class KithCoder(nn.Module):
         axes = axes / values.mean().sqrt().clamp_min(1e-12)
         self.code.weight.zero_()
         self.code.bias.zero_()
-        self.code.weight[:m] = axes.T
-        self.code.bias[:m] = -mean @ axes
+        self.code.weight[:m].copy_(axes.T)
+        self.code.bias[:m].copy_(-mean @ axes)
