@@ -144,8 +144,7 @@ def test_txt_is_sklearns_tfidf_and_survives_saving(tmp_path):
 def test_more_words_can_be_asked_for():
     rng = np.random.default_rng(0)
     texts = [
-        f"sun once{i} " + " ".join(f"w{j}" for j in rng.integers(2500, size=60))
-        for i in range(300)
+        f"sun once{i} " + " ".join(f"w{j}" for j in rng.integers(2500, size=60)) for i in range(300)
     ]
     usual, wide = load(texts), load(texts, words=5000)
     assert usual.X.shape[1] == 2000 < wide.X.shape[1] <= 2500

@@ -61,7 +61,8 @@ class KithCoder(nn.Module):
         m = min(self.embedding_dim, *h.shape)
         axes, values = leading_axes(h - mean, m, generator)
         axes = axes / values.mean().sqrt().clamp_min(1e-12)
-        self.code.weight.zero_()
-        self.code.bias.zero_()
-        self.code.weight[:m].copy_(axes.T)
-        self.code.bias[:m].copy_(-mean @ axes)
+        weight, bias = self.code.parameters()
+        weight.zero_()
+        bias.zero_()
+        weight[:m] = axes.T
+        bias[:m] = -mean @ axes
