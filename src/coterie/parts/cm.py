@@ -56,8 +56,13 @@ def near_frame(centers):  # (k, d) -> (d,), (), (d,)
     apart = centers - middle
     total = apart.square().sum()
     scale = ((k - 1) / total).sqrt() if k > 1 and total > 0 else torch.ones_like(total)
-    across = torch.linalg.eigh((apart.T @ apart).double()).eigenvectors[:, 0].to(centers.dtype)
-    return middle, scale, across / math.sqrt(k)
+    values, axes = torch.linalg.eigh((apart.T @ apart).double())
+    flat = axes[:, values <= values[0] + 1e-6 * values[-1]]
+    # which of the flat directions, and which way, must not be left to rounding
+    across = flat @ flat.sum(0)
+    if across.norm() < 0.1:
+        across = flat @ flat[int(flat.norm(dim=1).argmax())]
+    return middle, scale, (across / across.norm() / math.sqrt(k)).to(centers.dtype)
 
 
 def stack(starts: list[Tensors]) -> Tensors:
