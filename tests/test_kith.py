@@ -382,6 +382,23 @@ def test_kith_and_leiden_on_real_digits():
     assert len(np.unique(leiden.labels_)) == 10
 
 
+def test_the_graph_is_kept_with_the_run(blobs, tmp_path):
+    import coterie
+    from coterie import runs
+    from coterie.data import Dataset
+
+    X, _ = blobs
+    model = Kith(4, random_state=0, **Kith.tiny).fit(X)
+    assert model.neighbours_.shape == (len(X), 5) and model.neighbours_.dtype == np.int32
+    data = Dataset(X, range(len(X)), "vector", "blobs")
+    with runs.writing(tmp_path / "run", {}) as path:
+        runs.finish(path, model, data, {})
+    assert np.array_equal(np.load(path / "neighbours.npy"), model.neighbours_)
+    loaded = coterie.load(path)
+    assert not hasattr(loaded, "neighbours_")  # what belongs to the rows stays with the run
+    assert np.array_equal(loaded.predict(X), model.labels_)
+
+
 def test_leiden_without_its_libraries_names_the_extra(monkeypatch, blobs):
     monkeypatch.setitem(__import__("sys").modules, "leidenalg", None)
     with pytest.raises(ImportError, match=r"coterie\[leiden\]"):

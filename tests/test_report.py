@@ -248,6 +248,20 @@ def test_maps_are_placed_and_packed():
     assert pack.pack_ids(range(3)) is None and pack.pack_ids(["0", "2"]) == ["0", "2"]
 
 
+def test_nearest_rows_are_the_runs_own_or_those_of_the_embedding(tmp_path):
+    z = np.array([[0.0], [1.0], [3.0], [7.0], [15.0], [31.0], [63.0]], np.float32)
+    file = tmp_path / "neighbours.npy"
+    found = maps.nearest_rows(file, z)
+    assert found.dtype == np.uint32 and found[0].tolist() == [1, 2, 3, 4, 5]
+    assert found[6].tolist() == [5, 4, 3, 2, 1]
+    own = np.tile(np.arange(7, dtype=np.int32)[::-1], (7, 1))[:, :6]
+    np.save(file, own)
+    assert maps.nearest_rows(file, z)[0].tolist() == [6, 5, 4, 3, 2]
+    np.save(file, own + 100)  # a graph of other rows
+    assert maps.nearest_rows(file, z)[0].tolist() == [1, 2, 3, 4, 5]
+    assert maps.nearest_rows(file, z[:1]) is None and maps.nearest_rows(file, z, most=3) is None
+
+
 def test_tsne_keeps_islands_apart_and_repeats(monkeypatch):
     pytest.importorskip("openTSNE")
     monkeypatch.undo()

@@ -28,6 +28,7 @@ CHUNK = 16384  # rows per piece when the whole data pass through the model
 PRODUCTS = (
     "labels.csv",
     "embedding.npy",
+    "neighbours.npy",
     "history.jsonl",
     "model.json",
     "model.safetensors",
@@ -167,6 +168,9 @@ def finish(path, estimator, dataset, meta: dict):
     path = Path(path)
     estimator.save(path)
     confidence = _write_embedding(path / "embedding.npy", estimator, dataset.X)
+    if hasattr(estimator, "neighbours_"):  # (n, k) rows that lie next to each row
+        with atomic(path / "neighbours.npy") as file:
+            np.save(file, estimator.neighbours_)
     write_atomic(path / "labels.csv", labels_csv(dataset.ids, estimator.labels_, confidence))
     history = getattr(estimator, "history_", [])
     lines = "".join(json.dumps(record, default=plain) + "\n" for record in history)

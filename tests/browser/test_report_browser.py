@@ -144,6 +144,14 @@ def test_look_around(driver, pages, kind):
     box.send_keys(wanted + "\n")
     assert driver.execute_script(state)[2] == 42
     assert wanted in find(driver, "#status").text
+    # its nearest rows stand beside, and each leads to its own
+    first = find(driver, "#near button")
+    neighbour = int(first.get_attribute("data-row"))
+    assert neighbour != 42 and len(driver.find_elements("css selector", "#near button")) == 5
+    if kind == "images":
+        wait(driver, PAINTED, find(driver, "#near canvas"))
+    first.click()
+    assert driver.execute_script(state)[2] == neighbour
     box.clear()
     box.send_keys("no such row\n")
     assert "No row is called" in find(driver, "#status").text

@@ -274,6 +274,8 @@ class Kith(WithoutAutoencoder):
         self.cuts_ = dict(zip(("direct", "merged"), self.head_.cuts.tolist()))
         self.agreement_ = float(self.head_.agreement)
         self.chosen_ = "merged" if int(self.head_.free) else "direct"
+        if "graph" in self.head_:  # a loaded model has left its rows behind
+            self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
 
 
 def _settle(engine: Engine) -> None:

@@ -1,13 +1,19 @@
 """Two-dimensional maps of an embedding: PCA at once, t-SNE where openTSNE is installed."""
 
+import contextlib
 from importlib.util import find_spec
 
 import numpy as np
+import torch
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
+from coterie.parts.graph import neighbours
+
 TSNE_ROWS = 5000  # fitted rows; the others are placed between them
 CHUNK = 20_000
+NEAREST = 5  # rows shown beside a picked one
+NEAR_ROWS = 100_000  # beyond, their numbers alone would make a heavy page
 
 
 def pca_map(z, seed=0):  # (n, d) -> (n, 2)
@@ -84,6 +90,19 @@ def _place(out, z, fitted, rest, seed):
         weight /= weight.sum(1, keepdims=True)
         place = (weight[:, :, None] * anchors[near]).sum(1)
         out[part] = place + rng.normal(0, spread, place.shape)
+
+
+def nearest_rows(file, z, seed=0, most=NEAR_ROWS):  # (n, d) -> (n, 5) uint32 or None
+    """Rows next to each row: those of the run's own graph where there is one, else by embedding."""
+    n, k = len(z), min(NEAREST, len(z) - 1)
+    if k < 1 or n > most:
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        graph = np.load(file, mmap_mode="r", allow_pickle=False)
+        if graph.shape[0] == n and graph.shape[1] >= k and 0 <= graph.min() <= graph.max() < n:
+            return graph[:, :k].astype(np.uint32)
+    z = torch.from_numpy(np.array(z, dtype=np.float32).reshape(n, -1))
+    return neighbours(z, k, np.random.default_rng(seed)).numpy().astype(np.uint32)
 
 
 def sample_rows(n, most, seed=0):

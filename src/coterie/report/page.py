@@ -80,6 +80,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
             ("cluster space", "shared space"),
         )
     step(90)
+    near = maps.nearest_rows(run_dir / "neighbours.npy", facts.z, seed)
     data = {
         "n": facts.n,
         "k": facts.k,
@@ -93,6 +94,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         "maps": {name: pack_map(xy, facts.labels) for name, xy in placed.items()},
         "sprites": sprites(dataset.X, canvas) if canvas else None,
         "lines": _lines(dataset, facts),
+        "near": None if near is None else b64(near),
         "paths": paths or None,
         "path_steps": extras.STEPS,
     }

@@ -64,6 +64,26 @@ function showTip(i, x, y) {
 function describe(i) {
   map.mark(i);
   $("status").textContent = rowText(i);
+  showNear(i);
+}
+
+// -- the rows next to a picked one ---------------------------------------------------------
+const near = data.near ? bytes(data.near, Uint32Array) : null, beside = near ? near.length / data.n : 0;
+function showNear(i) {
+  $("near").hidden = !near || i < 0;
+  if ($("near").hidden) return;
+  const items = Array.from(near.subarray(beside * i, beside * (i + 1)), (j) => {
+    const item = document.createElement("li"), button = document.createElement("button");
+    const canvas = document.createElement("canvas"), words = document.createElement("span");
+    button.type = "button";
+    button.dataset.row = j;
+    words.textContent = rowText(j) + (data.lines && data.lines[j] ? ` · ${data.lines[j]}` : "");
+    drawSprite(canvas, j);
+    button.append(canvas, words);
+    item.append(button);
+    return item;
+  });
+  $("near").querySelector("ul").replaceChildren(...items);
 }
 
 // -- selecting a group ---------------------------------------------------------------------
@@ -77,8 +97,10 @@ function select(group, scroll = false) {
   if (group < 0) {
     $("status").textContent = "";
     map.mark(-1);
+    showNear(-1);
     return;
   }
+  showNear(-1);
   const size = data.sizes[group];
   $("status").textContent = `Group ${group}: ${size.toLocaleString("en")} of ${data.n.toLocaleString("en")}` +
     (data.names[group] ? ` · ${data.names[group]}` : "");
