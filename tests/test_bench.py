@@ -280,3 +280,24 @@ def test_show(whole, capsys):
     told = capsys.readouterr().out
     assert "kmeans:r" in told and "kmeans:p" not in told and "±" in told
     assert main(["bench", "--show", "--ledger", str(whole), "--datasets", "usps"]) == 2
+
+
+def test_ranks_by_hand():
+    """Three methods, two sets; a tie shares its rank, a method without a set has none."""
+    from coterie.bench import ranking
+
+    def run(method, dataset, seed, nmi, profile="default", lr=1):
+        figures = dict.fromkeys(("acc", "nmi_geo", "ari", "aee"), 0.5) | {"nmi": nmi, "km": None}
+        name = {"method": method, "variant": "", "profile": profile, "dataset": dataset}
+        return name | {"seed": seed, "params": {"lr": lr}, "status": "ok"} | figures
+
+    runs = [run("a", "x", 0, 0.9), run("a", "x", 1, 0.7), run("b", "x", 0, 0.8)]
+    runs += [run("a", "y", 0, 0.3), run("b", "y", 0, 0.5), run("c", "y", 0, 0.6)]
+    runs += [run("b", "x", 0, 0.1, profile="paper")]
+    found = ranking.rank(runs, ["x", "y"])
+    assert found.scores["a"] == pytest.approx({"x": 0.8, "y": 0.3})
+    assert found.counts["a"] == {"x": 2, "y": 1}
+    assert found.ranks == {"b": 1.25, "a": 1.75}  # a tie on x, b before a on y; c lacks x
+    assert found.best_rival("b", "y") == ("c", 0.6)
+    text = ranking.markdown(found).splitlines()
+    assert text[2].startswith("| b | 1.2 |") and "**60.0** (1)" in text[4]

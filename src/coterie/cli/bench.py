@@ -29,7 +29,7 @@ def run(argv: list[str]) -> int:
     parser = Parser(
         prog="coterie bench",
         usage="coterie bench DATASETS --methods M[:VARIANT],... [options]\n"
-        "       coterie bench --show [DATASETS] [--methods ...]",
+        "       coterie bench --show|--rank [DATASETS] [--methods ...]",
         description=DESCRIPTION,
     )
     parser.add_argument("datasets", type=names, nargs="?", metavar="DATASETS", help="A,B,...")
@@ -46,6 +46,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the named data sets")
     parser.add_argument("--retry", action="store_true", help="run failed ones again")
     parser.add_argument("--show", action="store_true", help="print mean ± std (best) and stop")
+    parser.add_argument("--rank", action="store_true", help="print the mean rank of each method")
     args = parser.parse_strictly(argv)
     datasets = [_dataset_name(n) for n in (args.datasets or []) + (args.datasets_flag or [])]
     if args.profile not in (None, *PROFILES):
@@ -57,6 +58,8 @@ def run(argv: list[str]) -> int:
     ledger = Ledger(args.ledger)
     if args.show:
         return _show(ledger, datasets, args)
+    if args.rank:
+        return _rank(ledger, datasets, args)
     if not datasets or not args.methods:
         raise UsageError("which runs? give DATASETS and --methods (see coterie bench --help)")
     return _campaign(ledger, datasets, args)
@@ -185,4 +188,16 @@ def _show(ledger, datasets: list[str], args) -> int:
     if not runs:
         raise UsageError(f"{ledger.path} has no such runs")
     tables.show(tables.summarise(runs), console())
+    return 0
+
+
+def _rank(ledger, datasets: list[str], args) -> int:
+    from coterie.bench import ranking, tables
+    from coterie.data import named
+
+    runs = tables.select(ledger.read(), datasets, args.methods, "default")
+    if not runs:
+        raise UsageError(f"{ledger.path} has no such runs")
+    real = datasets or [name for name in named.REAL if any(r["dataset"] == name for r in runs)]
+    print(ranking.markdown(ranking.rank(runs, real)), end="")
     return 0

@@ -3,6 +3,8 @@
 import statistics
 from pathlib import Path
 
+from coterie.bench import ranking
+from coterie.data import named
 from coterie.data.variants import VARIANTS, uniformity
 from coterie.files import write_atomic
 
@@ -28,7 +30,7 @@ from the epochs that the settings ask for.
 def write(papers: list[Paper], runs: list[dict], folder) -> list[Path]:
     """Write README.md and figures/*.png into a folder; returns what was written."""
     folder, book, clock = Path(folder), Book(runs), Clock(runs)
-    written, parts = [], [HEAD, _versions(runs), _state(papers, book, clock)]
+    written, parts = [], [HEAD, _versions(runs), _state(papers, book, clock), _ranks(runs)]
     for paper in papers:
         parts.append(_heading(paper, book))
         for item in paper.items:
@@ -46,6 +48,22 @@ def write(papers: list[Paper], runs: list[dict], folder) -> list[Path]:
     path = folder / "README.md"
     write_atomic(path, ("\n".join(part.rstrip() + "\n" for part in parts)).encode())
     return [path, *written]
+
+
+def _ranks(runs: list[dict]) -> str:
+    """Every method on every real data set: the table that decides about the default method."""
+    real = [name for name in named.REAL if any(r["dataset"] == name for r in runs)]
+    found = ranking.rank(runs, real)
+    first = next(iter(found.ranks), None)
+    said = f"Best mean rank: {first}. " if first else ""
+    return (
+        "## All methods on all data sets\n\n"
+        "NMI in per cent, mean over seeds (their number), default settings, nothing chosen by data "
+        "set. The rank is that among the methods that ran on every set; bold is the best of all. "
+        f"{said}The method with the best mean rank is what `coterie fit` uses unless told "
+        "otherwise. `coterie bench --rank` prints this table.\n\n"
+        f"{ranking.markdown(found)}"
+    )
 
 
 def _figure(paper: Paper, item: Item, book: Book, path: Path, written: list) -> str:
