@@ -22,6 +22,8 @@ _PUBLIC = {
     "AESubKMeans": "methods.ae",
     "Spectral": "methods.neighbours",
     "UMAPGMM": "methods.neighbours",
+    "FeatureGMM": "methods.onfeatures",
+    "FeatureKMeans": "methods.onfeatures",
     "Leiden": "methods.leiden",
     "Kith": "methods.kith",
     "DEC": "methods.dec",

@@ -17,6 +17,8 @@ METHODS = {
     "ae_subkmeans": ("ae", "AESubKMeans"),
     "spectral": ("neighbours", "Spectral"),
     "umap_gmm": ("neighbours", "UMAPGMM"),
+    "feature_kmeans": ("onfeatures", "FeatureKMeans"),
+    "feature_gmm": ("onfeatures", "FeatureGMM"),
     "leiden": ("leiden", "Leiden"),
     "kith": ("kith", "Kith"),
     "dec": ("dec", "DEC"),

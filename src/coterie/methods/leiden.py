@@ -1,26 +1,23 @@
 """Leiden: communities of the neighbour graph that Kith learns from, without a network."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
-from torch import nn
 
-from ..data.rows import Rows
 from ..head import Head
 from ..params import param
-from ..parts import features as kinds
 from ..parts.graph import neighbours
 from ..parts.merge import greedy_merge, joint, one_hot
 from ..rng import derive, numpy_rng
 from .neighbours import Transductive
-from .rowfeatures import find_kind, fit_features, usual_neighbours
+from .onfeatures import OnFeatures
+from .rowfeatures import usual_neighbours
 
 BISECTIONS = 25
 
 
-class Leiden(Transductive):
+class Leiden(OnFeatures, Transductive):
     """Communities of the nearest-neighbour graph, at the resolution that gives n_clusters.
 
     Features and graph are those of Kith. The resolution is found by bisection; if no resolution
@@ -34,28 +31,12 @@ class Leiden(Transductive):
     reference = "Traag, Waltman, van Eck 2019"
     tiny = {"n_iterations": 1}
 
-    words: ClassVar[int] = 5000  # as Kith
-
-    kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
     n_neighbors: int | None = param(None, "of each row; None: 10, or 5 under 2,000 rows", ge=1)
     n_iterations: int = param(2, "passes of the algorithm at each resolution", ge=1)
 
-    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
-        if not hasattr(self, "kind_"):  # a loaded model
-            self.kind_ = kinds.KINDS[int(self.head_.kind)]
-        return FeatureOnly(kinds.Features(self.kind_, shape))
-
-    def _fit(self, rows: Rows) -> None:
-        self.kind_ = find_kind(rows, self.kind)
-        self.network_: Any = self.build_network(rows.shape, torch.Generator())
-        # one thread: sums over threads may come in any order, and labels would not repeat
-        with threadpool_limits(1):
-            fit_features(self.network_.features, rows, self.seed_)
-            z = self._map(rows, lambda latents: latents)
-            labels = self._label_rows(z)
-        state = {"known": torch.from_numpy(z), "labels": torch.from_numpy(labels)}
-        state["kind"] = torch.tensor(kinds.KINDS.index(self.kind_))
-        self.head_ = Head(state=state)
+    def _head(self, z: np.ndarray) -> Head:
+        labels = torch.from_numpy(self._label_rows(z))
+        return Head(state={"known": torch.from_numpy(z), "labels": labels})
 
     def _label_rows(self, z: np.ndarray) -> np.ndarray:  # (n, m) -> (n,) int64
         n = len(z)
@@ -97,18 +78,6 @@ class Leiden(Transductive):
                 break
             low, high = (middle, high) if count < self.n_clusters else (low, middle)
         return labels if best is None else best
-
-
-class FeatureOnly(nn.Module):
-    """The features are the embedding."""
-
-    def __init__(self, features: kinds.Features):
-        super().__init__()
-        self.features, self.embedding_dim = features, features.size
-        self.takes_sparse = features.kind == "text"
-
-    def encode(self, x: torch.Tensor) -> torch.Tensor:
-        return self.features(x)
 
 
 def _libraries() -> tuple[Any, Any]:
