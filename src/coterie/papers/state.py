@@ -66,7 +66,8 @@ def budget(params: dict, rows: int) -> float:
         return params["steps"] * turns * params.get("batch_size", 100) / max(rows, 1)
     epochs = sum(value for name in EPOCHS if (value := params.get(name)))
     if params.get("levels") and params.get("inverse_temperature", 0) is None:
-        epochs += params["levels"] * params["epochs_per_level"] - (params.get("epochs") or 0)
+        each = params["epochs_per_level"] or 5.0  # of the paper
+        epochs += params["levels"] * each - (params.get("epochs") or 0)
     if "hidden" not in params and "channels" not in params:
         epochs *= SHALLOW  # no network: a linear model on the rows
     return max(epochs, 1.0)
