@@ -38,6 +38,7 @@ from .views import mixed, thinned
 STEPS, REFINE_STEPS = 550, 100  # of a fit, at least
 EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
+LOST = {"text": 0.7, "counts": 0.5}  # share of words and of genes that a view loses
 DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
 
 
@@ -61,6 +62,10 @@ class Kith(WithoutAutoencoder):
     over-heads agree by 0.8 or its cut is below 0.6 of the direct one: otherwise the graph does not
     tell the sizes, and equal ones are the better guess. `candidates_` holds the best labels of both
     families, `agreement_` their adjusted Rand index.
+
+    Views of texts lose 70 % of their words: ACC of 20 Newsgroups and R8, three seeds each, .48 and
+    .69 when they lose half, .56 and .70 at 70 %, .58 and .67 at 80 %. Views of cells lose half of
+    their genes (worm neurons .75; .65 at 70 %).
 
     `refine` at last trains the chosen head on its own assignment, averaged over the graph and
     sharpened as DEC does.
@@ -91,7 +96,9 @@ class Kith(WithoutAutoencoder):
     )
     mix: float = param(0.5, "largest share of a neighbour in a view", ge=0, le=1)
     noise: float = param(0.1, "noise of a view, in deviations of each feature", ge=0)
-    dropout: float = param(0.5, "share of words or genes that a view loses", ge=0, le=1)
+    dropout: float | None = param(
+        None, "share of words or genes that a view loses; None: 0.7 and 0.5", ge=0, le=1
+    )
     hidden: tuple[int, ...] = param((512,), "hidden layers before the embedding", group="network")
     embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
     epochs: float | None = param(
@@ -183,8 +190,10 @@ class Kith(WithoutAutoencoder):
         return [logits.view(len(h), count, -1) for logits, count in heads]
 
     def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
-        if batch.network.features.kind in ("text", "counts"):
-            return thinned(batch, self._csr, rows, key, self.dropout)
+        kind = batch.network.features.kind
+        if kind in LOST:
+            lost = LOST[kind] if self.dropout is None else self.dropout
+            return thinned(batch, self._csr, rows, key, lost)
         return mixed(batch, head, rows, key, self.mix, self.noise)
 
     # -- merging and choosing ---------------------------------------------------------------
