@@ -5,6 +5,7 @@ engine itself, not by a wrapper around the network: the same rule then holds for
 optimisers, for gradient penalties (pytorch#47562) and for parameters that a loss leaves out.
 """
 
+import atexit
 import os
 
 import torch
@@ -92,5 +93,16 @@ def join(devices: int = 1) -> World:
         nodes = max(1, int(os.environ.get("WORLD_SIZE", devices)) // devices)
         fabric = Fabric(accelerator="cpu", devices=devices, num_nodes=nodes, strategy="ddp")
         fabric.launch()
+        atexit.register(_leave)
         return World(fabric.global_rank, fabric.world_size)
     return World()
+
+
+def _leave() -> None:
+    """Close the group that we opened: its threads must not outlive the interpreter.
+
+    Without it a process that ends while gloo still has a thread at work is aborted, after its work
+    is done, and torchrun takes the whole run for a failure.
+    """
+    if dist.is_initialized():
+        dist.destroy_process_group()
