@@ -301,3 +301,16 @@ def test_ranks_by_hand():
     assert found.best_rival("b", "y") == ("c", 0.6)
     text = ranking.markdown(found).splitlines()
     assert text[2].startswith("| b | 1.2 |") and "**60.0** (1)" in text[4]
+
+
+def test_ranks_are_of_todays_defaults():
+    from coterie.bench import ranking
+    from coterie.runs import describe
+
+    figures = dict.fromkeys(("acc", "nmi", "nmi_geo", "ari", "aee"), 0.5) | {"km": None}
+    name = {"method": "kmeans", "variant": "p", "profile": "default", "dataset": "usps"}
+    params = json.loads(json.dumps(describe(Job("usps", "kmeans", "p").estimator(10))))
+    run = name | figures | {"seed": 0, "params": params, "status": "ok"}
+    changed = run | {"seed": 1, "params": params | {"max_iter": 3}}
+    found = ranking.rank_defaults([run, changed])
+    assert found.datasets == ["usps"] and found.counts == {"kmeans:p": {"usps": 1}}

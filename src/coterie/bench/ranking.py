@@ -1,8 +1,16 @@
 """Which method is best over many data sets: mean score of each, and mean rank over the sets."""
 
+import json
 import statistics
 from dataclasses import dataclass, field
+from functools import cache
 
+from coterie.data import named
+from coterie.files import plain
+from coterie.registry import METHODS
+from coterie.runs import describe
+
+from .campaign import Job
 from .tables import summarise
 
 
@@ -24,6 +32,29 @@ class Ranking:
         """The best other method on a data set."""
         rivals = [(s[dataset], m) for m, s in self.scores.items() if m != method and dataset in s]
         return max(rivals)[::-1] if rivals else None
+
+
+def rank_defaults(runs: list[dict], datasets: list[str] | None = None) -> Ranking:
+    """Rank today's defaults over some data sets, or over all real ones that have runs.
+
+    A run of other settings, or of what was the default once, says nothing about them.
+    """
+    found = [run for run in runs if run["profile"] == "default" and _by_default(run)]
+    seen = {run["dataset"] for run in found}
+    return rank(found, datasets or [name for name in named.REAL if name in seen])
+
+
+def _by_default(run: dict) -> bool:
+    if run["method"] not in METHODS:
+        return False
+    names = run["method"], run["variant"], run["dataset"], run["params"]["n_clusters"]
+    return json.dumps(run["params"], sort_keys=True) == _default_params(*names)
+
+
+@cache
+def _default_params(method: str, variant: str, dataset: str, n_clusters: int) -> str:
+    wanted = describe(Job(dataset, method, variant).estimator(n_clusters))
+    return json.dumps(wanted, sort_keys=True, default=plain)
 
 
 def rank(runs: list[dict], datasets: list[str], metric: str = "nmi") -> Ranking:

@@ -193,11 +193,9 @@ def _show(ledger, datasets: list[str], args) -> int:
 
 def _rank(ledger, datasets: list[str], args) -> int:
     from coterie.bench import ranking, tables
-    from coterie.data import named
 
     runs = tables.select(ledger.read(), datasets, args.methods, "default")
     if not runs:
         raise UsageError(f"{ledger.path} has no such runs")
-    real = datasets or [name for name in named.REAL if any(r["dataset"] == name for r in runs)]
-    print(ranking.markdown(ranking.rank(runs, real)), end="")
+    print(ranking.markdown(ranking.rank_defaults(runs, datasets)), end="")
     return 0
