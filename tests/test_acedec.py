@@ -147,7 +147,7 @@ def test_objectives_see_the_weighted_coordinates():
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_gradients(objective):
     """Slope along a random direction in network, V, b and trained centres, by differences."""
-    bench = Bench(objective=objective)
+    bench = Bench(objective=objective, shared_pull=True)
     if objective == "dkm":
         bench.head.alpha.fill_(2.0)
     params = [*bench.engine.network.parameters(), bench.head.V, bench.head.b]
@@ -157,9 +157,11 @@ def test_gradients(objective):
     def total():
         terms = bench.method.loss(Batch(bench.engine, INDEX, None), bench.head)
         terms.pop("space", None)  # has its gradient held back on purpose
+        if objective == "dec":
+            terms.pop("reconstruction")  # so has this one
         return sum(terms.values())
 
-    grads = torch.autograd.grad(total(), params)
+    grads = torch.autograd.grad(total(), params, materialize_grads=True)
     slope = sum((g * v).sum() for g, v in zip(grads, directions)).item()
     values = []
     for step in (1e-6, -2e-6):
@@ -168,6 +170,26 @@ def test_gradients(objective):
                 p += step * v
         values.append(total().item())
     assert slope == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-4)
+
+
+def test_the_second_term_moves_the_network_only_if_asked():
+    for pull in (False, True):
+        bench = Bench(shared_pull=pull)
+        bench.terms()["shared"].backward()
+        assert bench.head.V.grad.abs().sum() > 0
+        moved = [p.grad is not None for p in bench.engine.network.parameters()]
+        assert any(moved) == pull
+
+
+def test_codes_vary_in_the_frame_as_much_as_asked():
+    bench = Bench()
+    bench.method._held_variance = 12.0
+    with torch.no_grad():
+        bench.method.update(View(bench.engine), bench.head)
+    u = (bench.z - bench.z.mean(0)) @ bench.head.frame
+    assert u.square().mean(0).sum().item() == pytest.approx(12.0)
+    both = bench.head.frame @ bench.head.unframe
+    torch.testing.assert_close(both, torch.eye(len(both), dtype=both.dtype))
 
 
 def test_beta_learns_from_equation_5_whatever_the_objective():

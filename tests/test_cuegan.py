@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from coterie import CueGAN, load
 from coterie.nets.gan import GAN, sides
-from coterie.parts.gan import critic_terms, diverged, generator_terms, staircase
+from coterie.parts.gan import critic_terms, diverged, eased, generator_terms, staircase
 from coterie.parts.penalty import gradient_penalty
 
 TINY = {"random_state": 0, **CueGAN.tiny}
@@ -57,6 +57,11 @@ def test_eta_climbs_thirty_stairs():
     assert staircase(10.0, 1.2, 30_000, 29_999) == 10
     assert staircase(10.0, 1.2, 30_000, 60_000) == pytest.approx(14.4)
     assert staircase(10.0, 1.2, 30_000, 899_999) == pytest.approx(10 * 1.2**29)
+
+
+def test_eta_waits_until_the_generator_can_draw():
+    assert [eased(t, 0.4) for t in (0.0, 0.4, 0.6, 0.8, 1.0)] == pytest.approx([0, 0, 0.5, 1, 1])
+    assert eased(0.0, 0.0) == 1
 
 
 def test_divergence_is_a_fall_and_a_climb():

@@ -50,6 +50,7 @@ def test_embedding_map_keeps_every_row_and_colour():
 def test_pictures_have_the_right_tiles(model):
     h, w = model.shape_
     assert plot.centers_grid(model, columns=4).images[0].get_array().shape == (3 * h, 4 * w)
+    assert plot.samples_grid(model, n=6).images[0].get_array().shape == (10 * h, 6 * w)
     ax = plot.interpolation_path(model, [(0, 1), (2, 3)], steps=5)
     assert ax.images[0].get_array().shape == (2 * h, 5 * w)
     assert [t.get_text() for t in ax.get_yticklabels()] == ["0 → 1", "2 → 3"]

@@ -128,6 +128,12 @@ def centers_grid(model, *, columns: int = 10, ax: Any = None):
     return _show(ax, [found[i : i + columns] for i in range(0, len(found), columns)])
 
 
+def samples_grid(model, *, n: int = 10, ax: Any = None):
+    """n drawn pictures of each cluster, one line each, from a model that generates."""
+    lines = [model.sample(j, n) for j in range(model.n_clusters)]
+    return _show(ax, lines, [str(j) for j in range(len(lines))])
+
+
 def interpolation_path(model, pairs, *, steps: int = 9, ax: Any = None):
     """What lies between two centres; `pairs` is (a, b) or a list of them, one line each."""
     pairs = [pairs] if np.ndim(pairs) == 1 else list(pairs)

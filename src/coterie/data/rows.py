@@ -6,6 +6,7 @@ is asked for.
 """
 
 import hashlib
+import math
 import mmap
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from coterie.sharing import current, everyone
 
 ENCODE_ROWS = 4096  # rows per forward pass without gradient
 CHUNK_BYTES = 64 << 20  # what a full pass holds in memory at a time
+VARIANCE_ROWS, VARIANCE_VALUES = 5000, 2**25  # what the total variance is measured on, at most
 
 
 @dataclass
@@ -113,6 +115,12 @@ class Rows:
     def chunk(self) -> int:
         """Rows per block of a full pass."""
         return chunk_rows(self.shape)
+
+    def total_variance(self) -> float:
+        """Sum of the variances of all features after scaling, from evenly spread rows."""
+        most = max(100, min(VARIANCE_ROWS, VARIANCE_VALUES // math.prod(self.shape)))
+        some = np.linspace(0, self.n - 1, min(most, self.n)).round().astype(np.int64)
+        return float(self.take(torch.from_numpy(some)).flatten(1).var(0, correction=0).sum())
 
     def fingerprint(self) -> str:
         """Digest of the rows: all of them in memory, 64 evenly spaced blocks when streamed."""

@@ -22,6 +22,7 @@ from ..parts.gan import (
     check_range,
     critic_terms,
     diverged,
+    eased,
     follow_,
     generator_terms,
     learn_prior_,
@@ -70,7 +71,12 @@ class CueGAN(DeepClusterer):
     reference = (
         "Gan, Dong, Zhou, Gao, Dong: Learning the precise feature for cluster assignment, 2021"
     )
-    variants = {"plain": {}, "star": {"augment": "affine"}, "gender": {}}
+    variants = {
+        "plain": {},
+        "star": {"augment": "affine"},
+        "gender": {},
+        "fine": {"net": "mlp", "penalty": 10.0, "quiet": 0.4},
+    }
     tiny = {"hidden": (16,), "channels": (4, 6), "steps": 5, "batch_size": 32, "n_noise": 2}
     scores_are_probabilities = False
 
@@ -93,6 +99,7 @@ class CueGAN(DeepClusterer):
     )
     eta_growth: float = param(1.0, "factor on eta at each stair", gt=0)
     eta_every: int | None = param(None, "steps per stair; None: a thirtieth of all", ge=1)
+    quiet: float = param(0.0, "share of the steps with eta 0, and as many to rise", ge=0, le=0.5)
 
     init: str = param("random", "no pre-training", choices=("random",), group="training")
     batch_size: int = param(64, "rows per turn", ge=1, group="training")
@@ -206,8 +213,9 @@ class CueGAN(DeepClusterer):
         logits = linear(network.classifier(fake), head.weight, head.bias)
         every = self.eta_every or max(1, self._length // STAIRS)
         eta = staircase(self._eta, self.eta_growth, every, step.step)
+        eta *= eased(step.step / self._length, self.quiet)
         terms = generator_terms(network.critique(fake), logits, clusters, eta)
-        bound = terms["entropy"].item() / eta if eta else 0.0
+        bound = cross_entropy(logits.detach(), clusters).item()
         right = (logits.argmax(1) == clusters).float().mean().item()
         step.log(entropy_bound=bound * weight, fake_accuracy=right * weight)
         step.optimize("generator", terms, weight)
