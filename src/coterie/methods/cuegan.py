@@ -75,7 +75,10 @@ class CueGAN(DeepClusterer):
         "plain": {},
         "star": {"augment": "affine"},
         "gender": {},
-        "fine": {"net": "mlp", "penalty": 10.0, "quiet": 0.4},
+        "fine": {
+            **{"net": "mlp", "hidden": (512, 512), "penalty": 10.0, "quiet": 0.3},
+            "steps": 30_000,
+        },
     }
     tiny = {"hidden": (16,), "channels": (4, 6), "steps": 5, "batch_size": 32, "n_noise": 2}
     scores_are_probabilities = False

@@ -1,0 +1,91 @@
+"""Does each choice of the default profile pay? The defaults with it and without it, same seeds.
+
+    python benchmarks/recipe_study.py                        # runs what the ledger lacks, then prints
+    python benchmarks/recipe_study.py --show                 # prints what the ledger has
+    python benchmarks/recipe_study.py --only augment,net --cache-dir DIR
+
+augment   small affine changes of images while the network trains
+schedule  pre-training under a one-cycle rate, against a constant 1e-3
+net       two layers of 512, against the papers' 500-500-2000 for as many epochs
+stop      end when fewer than 0.1 % of labels change, against running all epochs
+steps     lengths that grow for few rows, against 20 epochs for all
+weights   ACe/DeC's space is taught by the shared term, against codes that it also moves
+
+None of them looks at labels. Scores are means over seeds; AEE are epochs of the bare autoencoder.
+"""
+
+import argparse
+import os
+
+from coterie.bench.campaign import Job, run_campaign
+from coterie.bench.ledger import Ledger
+from coterie.bench.tables import spread
+from coterie.data import load
+from coterie.runs import describe
+
+WIDE = {"hidden": (500, 500, 2000)}
+CHOICES = {  # name: data sets, methods with their variants, settings without the choice
+    "augment": (["usps"], ["dec:p", "idec:p", "acedec:aug"], {"augment": "none"}),
+    "schedule": (["usps"], ["dec:p"], {"pretrain_schedule": "constant", "pretrain_lr": 1e-3}),
+    "net": (["usps"], ["dec:p"], WIDE),
+    "stop": (["usps", "pendigits"], ["dec:p"], {"tol": 0.0}),
+    "steps": (["digits"], ["dec:p"], {"pretrain_epochs": 20.0, "epochs": 20.0}),
+    "weights": (["usps"], ["acedec:plain"], {"shared_pull": True}),
+}
+
+
+def pairs(only: list[str], seeds: int):
+    """(choice, data set, method, jobs with the choice, jobs without it)"""
+    for choice in only:
+        datasets, methods, without = CHOICES[choice]
+        for dataset in datasets:
+            for method in methods:
+                sides = [
+                    [
+                        Job(dataset, *method.split(":"), seed=s, settings=change)
+                        for s in range(seeds)
+                    ]
+                    for change in ({}, without)
+                ]
+                yield choice, dataset, method, *sides
+
+
+def figures(jobs: list[Job], ledger: Ledger, k: int) -> str:
+    found = [ledger.find(job.record(describe(job.estimator(k)))) for job in jobs]
+    found = [run for run in found if run and run["status"] == "ok"]
+    if not found:
+        return f"{'-':>24}"
+    acc, nmi, aee = (spread([run[m] for run in found])["mean"] for m in ("acc", "nmi", "aee"))
+    return f"{100 * acc:6.1f} /{100 * nmi:5.1f}{aee:7.1f} ({len(found)})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default=",".join(CHOICES))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--ledger", default="results/ledger.jsonl")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cache-dir")
+    parser.add_argument("--data-dir", default=os.environ.get("COTERIE_DATA"))
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    args = parser.parse_args()
+    only, ledger = args.only.split(","), Ledger(args.ledger)
+    study = list(pairs(only, args.seeds))
+    if not args.show:
+        jobs = [job for *_, kept, left in study for job in [*kept, *left]]
+        fields = {"cache_dir": args.cache_dir} if args.cache_dir else None
+        run_campaign(
+            jobs,
+            ledger,
+            lambda name, **how: load(name, data_dir=args.data_dir, **how),
+            threads=args.threads,
+            run_fields=fields,
+        )
+    print(f"{'choice':10}{'data set':11}{'method':14}{'with: ACC / NMI, AEE':>24}{'without':>24}")
+    for choice, dataset, method, kept, left in study:
+        sides = "".join(f"{figures(jobs, ledger, 10):>24}" for jobs in (kept, left))
+        print(f"{choice:10}{dataset:11}{method:14}{sides}")
+
+
+if __name__ == "__main__":
+    main()
