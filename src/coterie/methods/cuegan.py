@@ -76,7 +76,7 @@ class CueGAN(DeepClusterer):
         "star": {"augment": "affine"},
         "gender": {},
         "fine": {
-            **{"net": "mlp", "hidden": (512, 512), "penalty": 10.0, "quiet": 0.3},
+            **{"net": "mlp", "hidden": (512, 512), "penalty": 10.0, "eta_wait": 0.3},
             "steps": 30_000,
         },
     }
@@ -102,7 +102,7 @@ class CueGAN(DeepClusterer):
     )
     eta_growth: float = param(1.0, "factor on eta at each stair", gt=0)
     eta_every: int | None = param(None, "steps per stair; None: a thirtieth of all", ge=1)
-    quiet: float = param(0.0, "share of the steps with eta 0, and as many to rise", ge=0, le=0.5)
+    eta_wait: float = param(0.0, "share of the steps with eta 0, and as many to rise", ge=0, le=0.5)
 
     init: str = param("random", "no pre-training", choices=("random",), group="training")
     batch_size: int = param(64, "rows per turn", ge=1, group="training")
@@ -216,7 +216,7 @@ class CueGAN(DeepClusterer):
         logits = linear(network.classifier(fake), head.weight, head.bias)
         every = self.eta_every or max(1, self._length // STAIRS)
         eta = staircase(self._eta, self.eta_growth, every, step.step)
-        eta *= eased(step.step / self._length, self.quiet)
+        eta *= eased(step.step / self._length, self.eta_wait)
         terms = generator_terms(network.critique(fake), logits, clusters, eta)
         bound = cross_entropy(logits.detach(), clusters).item()
         right = (logits.argmax(1) == clusters).float().mean().item()

@@ -22,13 +22,13 @@ def staircase(eta, growth, every, step):
     return eta * growth ** (step // every)
 
 
-def eased(share, quiet):
-    """Factor on eta after a share of the training: 0 while it is quiet, then as long to reach 1.
+def eased(share, wait):
+    """Factor on eta after a share of the training: 0 while it waits, then as long to reach 1.
 
     A generator that cannot draw yet binds the id to whatever it happens to vary. One that draws
     well can lower the entropy for free only along a feature that the data have in k clear values.
     """
-    return min(max(share / quiet - 1, 0.0), 1.0) if quiet else 1.0
+    return min(max(share / wait - 1, 0.0), 1.0) if wait else 1.0
 
 
 def diverged(curve):
