@@ -77,7 +77,7 @@ class CueGAN(DeepClusterer):
         "gender": {},
         "fine": {
             **{"net": "mlp", "hidden": (512, 512), "penalty": 10.0, "eta_wait": 0.3},
-            "steps": 30_000,
+            "steps": 40_000,
         },
     }
     tiny = {"hidden": (16,), "channels": (4, 6), "steps": 5, "batch_size": 32, "n_noise": 2}
