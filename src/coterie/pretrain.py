@@ -72,9 +72,9 @@ def _from_kith(method: "DeepClusterer"):
             kind=engine.network.net.features.kind,
         )
         kith.fit(engine.rows.source)
-        engine.network.take_over(
-            kith.network_, kith.head_.z, torch_rng(engine.seed, "kith", "code")
-        )
+        labels = torch.from_numpy(kith.labels_).long()
+        stream = torch_rng(engine.seed, "kith", "code")
+        engine.network.take_over(kith.network_, kith.head_.z, labels, stream)
         engine.world.broadcast(list(engine.network.state_dict().values()))
 
     return function

@@ -135,7 +135,9 @@ class ACeDeC(TwoSpaces):
             frame = whitening(latents)
             white = (latents - latents.mean(0)) @ frame[0]
             some = np.sort(rng.permutation(len(latents))[:START_ROWS])
-            starts = max(self.n_init, d)  # the more axes, the seldomer are half of them the right ones
+            starts = max(
+                self.n_init, d
+            )  # the more axes, the seldomer are half of them the right ones
             V, beta, centers = settle(white[some], k, rng, starts)
             labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
             return self._make_head(latents, labels, frame, V, rng)

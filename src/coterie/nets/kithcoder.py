@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..parts.centers import cluster_sums
 from ..parts.features import Features, leading_axes
 from .body import FeatureNet
 from .init import initialise
@@ -53,14 +54,26 @@ class KithCoder(nn.Module):
         return self
 
     @torch.no_grad()
-    def take_over(self, net: FeatureNet, z: torch.Tensor, generator: torch.Generator) -> None:
-        """Weights of a trained Kith; the code is the leading axes of its embedding of `z`."""
+    def take_over(
+        self,
+        net: FeatureNet,
+        z: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        """Weights of a trained Kith; the code is its embedding of `z` where its clusters differ.
+
+        These are at most k - 1 axes, and the rest of the code begins as 0. On the widest axes
+        k-means would begin elsewhere: USPS, DEC, ACC .874 with ten of those, .987 with nine of these.
+        """
         self.net.load_state_dict(net.state_dict())
         h = torch.cat([net.body(part) for part in z.split(4096)])
-        mean = h.mean(0)
-        m = min(self.embedding_dim, *h.shape)
-        axes, values = leading_axes(h - mean, m, generator)
-        axes = axes / values.mean().sqrt().clamp_min(1e-12)
+        mean, k = h.mean(0), int(labels.max()) + 1
+        sums, counts = cluster_sums(h, labels, k)
+        means = sums / counts[:, None].clamp_min(1)
+        m = min(self.embedding_dim, max(1, k - 1), *h.shape)
+        axes, _ = leading_axes(means[labels] - mean, m, generator)
+        axes = axes / ((h - mean) @ axes).square().mean().sqrt().clamp_min(1e-12)
         weight, bias = self.code.parameters()
         weight.zero_()
         bias.zero_()
