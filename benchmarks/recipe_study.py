@@ -1,7 +1,7 @@
 """Does each choice of the default profile pay? The defaults with it and without it, same seeds.
 
-    python benchmarks/recipe_study.py                        # runs what the ledger lacks, then prints
-    python benchmarks/recipe_study.py --show                 # prints what the ledger has
+    python benchmarks/recipe_study.py            # runs what the ledger lacks, then prints
+    python benchmarks/recipe_study.py --show     # prints what the ledger has
     python benchmarks/recipe_study.py --only augment,net --cache-dir DIR
 
 augment   small affine changes of images while the network trains

@@ -64,7 +64,7 @@ class KithCoder(nn.Module):
         """Weights of a trained Kith; the code is its embedding of `z` where its clusters differ.
 
         These are at most k - 1 axes, and the rest of the code begins as 0. On the widest axes
-        k-means would begin elsewhere: USPS, DEC, ACC .874 with ten of those, .987 with nine of these.
+        k-means would begin elsewhere: DEC on USPS, ACC .874 on ten of those, .987 on nine of these.
         """
         self.net.load_state_dict(net.state_dict())
         h = torch.cat([net.body(part) for part in z.split(4096)])
