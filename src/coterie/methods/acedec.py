@@ -1,6 +1,6 @@
 """ACe/DeC: the embedding split into what clusters and what does not (Miklautz et al. 2021)."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -106,8 +106,6 @@ class ACeDeC(TwoSpaces):
         **{"pretrain_epochs": 2, "space_epochs": 1, "epochs": 2},
     }
 
-    _held_variance: ClassVar[float] = 0.0  # of the codes in the frame; measured by fit
-
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     objective: str = param("dcn", "what forms the clusters", choices=tuple(OBJECTIVES))
     start: str = param(
@@ -166,9 +164,10 @@ class ACeDeC(TwoSpaces):
 
     def _hold_scale(self, z: torch.Tensor, head: Head) -> None:  # (n, d)
         """Stretch or shrink the frame until the codes vary in it as much as the rows do."""
+        held = getattr(self, "_held_variance", 0.0)  # measured by fit
         seen = float(((z - z.mean(0)) @ head.frame).square().mean(0).sum())
-        if self.start == "settled" and seen > 0 and self._held_variance > 0:
-            factor = (self._held_variance / seen) ** 0.5
+        if self.start == "settled" and seen > 0 and held > 0:
+            factor = (held / seen) ** 0.5
             head.frame.mul_(factor)
             head.unframe.div_(factor)
 
