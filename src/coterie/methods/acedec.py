@@ -107,6 +107,8 @@ class ACeDeC(TwoSpaces):
     }
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    # the middle of the paper's three; at 1e-3 training undid a perfect start on OBJECTS
+    lr: float = param(5e-4, "learning rate of clustering", gt=0, group="training")
     objective: str = param("dcn", "what forms the clusters", choices=tuple(OBJECTIVES))
     start: str = param(
         "settled",
