@@ -18,6 +18,7 @@ from coterie.head import Head
 from coterie.methods.choosing import finalists, verdict
 from coterie.methods.views import lose_words
 from coterie.nets.body import FeatureNet, SharedNorm
+from coterie.nets.kithcoder import KithCoder
 from coterie.parts import features as kinds
 from coterie.parts.graph import by_cells, exact, neighbours, smooth
 from coterie.parts.merge import (
@@ -443,3 +444,20 @@ def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
     assert np.array_equal(coterie.load(tmp_path / "m").predict(X), model.labels_)
     if key in ("dec", "idec"):
         assert adjusted_rand_score(y, model.labels_) > 0.9
+
+
+def test_the_code_that_kith_hands_over_keeps_the_means_of_its_clusters_apart(monkeypatch):
+    monkeypatch.setattr("coterie.methods.kith.STEPS", 80)
+    X, _ = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
+    kith = Kith(3, random_state=0).fit(X)
+    coder = KithCoder((6,), 4, torch.Generator().manual_seed(0))
+    labels = torch.from_numpy(kith.labels_).long()
+    coder.take_over(kith.network_, kith.head_.z, labels, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        h = kith.network_.body(kith.head_.z)
+        code = coder.code(h)
+    assert not code[:, 2:].any()  # three means differ along two axes
+    torch.testing.assert_close(code.mean(0), torch.zeros(4), atol=1e-4, rtol=0)
+    means = [torch.stack([t[labels == j].mean(0) for j in range(3)]) for t in (h, code)]
+    wide, narrow = (torch.cdist(m, m)[[0, 0, 1], [1, 2, 2]] for m in means)
+    torch.testing.assert_close(narrow / narrow[0], wide / wide[0], atol=1e-3, rtol=1e-3)
