@@ -317,6 +317,7 @@ def test_everything_is_written_twice_with_the_same_bytes(tiny, monkeypatch):
 # -- figures from run folders
 def test_every_figure_of_a_model_is_drawn_from_run_folders(tmp_path, monkeypatch):
     data, made = some_digits(), {}
+    monkeypatch.chdir(tmp_path)  # away from run folders that someone made
     monkeypatch.setattr(pictures, "load", lambda name: data)
     monkeypatch.setattr(pictures, "MAP_ROWS", 40)
     monkeypatch.setattr(figures, "DPI", 40)
