@@ -119,7 +119,6 @@ class ACeDeC(TwoSpaces):
         5, "start=random: epochs of V and beta alone", ge=0, group="training"
     )
     space_lr: float = param(1e-2, "start=random: their learning rate", gt=0, group="training")
-
     shared_pull: bool = param(
         False, "the second term moves the network too (the paper's)", group="training"
     )
@@ -135,9 +134,8 @@ class ACeDeC(TwoSpaces):
             frame = whitening(latents)
             white = (latents - latents.mean(0)) @ frame[0]
             some = np.sort(rng.permutation(len(latents))[:START_ROWS])
-            starts = max(
-                self.n_init, d
-            )  # the more axes, the seldomer are half of them the right ones
+            # among many axes half of them are seldom the right ones
+            starts = max(self.n_init, d)
             V, beta, centers = settle(white[some], k, rng, starts)
             labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
             return self._make_head(latents, labels, frame, V, rng)

@@ -69,14 +69,6 @@ def _centers(item: Item, found: list, labels):
     return figure
 
 
-def _samples(item: Item, found: list, labels):
-    figure, axes = canvas(len(found), size=(4.2, 4.2))
-    for ax, run, label in zip(axes[0], found, labels):
-        plot.samples_grid(load_model(run.path), ax=ax)
-        ax.set_title(label)
-    return figure
-
-
 def _interpolation(item: Item, found: list, labels):
     figure, axes = canvas(size=(6.0, 4.0))
     plot.interpolation_path(load_model(found[0].path), item.draw["pairs"], ax=axes[0][0])
@@ -115,7 +107,6 @@ def _plane(item: Item, found: list, labels):
 
 DRAW = {
     "map": _map,
-    "samples": _samples,
     "centers": _centers,
     "interpolation": _interpolation,
     "traversal": _traversal,
