@@ -15,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 import coterie
 from coterie import Kith, Leiden
 from coterie.head import Head
+from coterie.methods import rowfeatures
 from coterie.methods.choosing import finalists, verdict
 from coterie.methods.views import lose_words
 from coterie.nets.body import FeatureNet, SharedNorm
@@ -420,13 +421,28 @@ def test_sparse_text_has_the_features_of_dense_text_and_loses_the_same_words():
         assert np.array_equal(lost.data[lost.indptr[r] : lost.indptr[r + 1]], kept)
 
 
+def test_moved_copies_are_other_images_of_the_same_things_and_do_not_depend_on_parts(monkeypatch):
+    images = load_digits().images.astype(np.float32)
+    model = Kith(10, epochs=0, refine_epochs=0, **FAST).fit(images)
+    still, moved = model.head_.z, model.head_.moved
+    own = (moved - still).norm(dim=1)
+    other = (moved - still.roll(1, 0)).norm(dim=1)
+    assert 0.1 * other.mean() < own.mean() < 0.8 * other.mean()
+    monkeypatch.setattr(rowfeatures, "ENCODE_ROWS", 100)
+    again = Kith(10, epochs=0, refine_epochs=0, **FAST).fit(images)
+    torch.testing.assert_close(again.head_.moved, moved)
+    for none in (Kith(10, moved=False, epochs=0, **FAST), Kith(10, kind="table", epochs=0, **FAST)):
+        flat = images if none.kind == "auto" else images.reshape(len(images), -1)
+        assert "moved" not in none.fit(flat).head_
+
+
 def test_features_of_a_fit_are_computed_once(monkeypatch):
     images = load_digits().images[:120].astype(np.float32)
     seen = []
     plain = kinds.hog
     monkeypatch.setattr(kinds, "hog", lambda x: seen.append(len(x)) or plain(x))
     model = Kith(10, epochs=2, refine_epochs=1, **FAST).fit(images)
-    assert sum(seen) == 2 * 120  # to learn the axes, then for all rows
+    assert sum(seen) == 3 * 120  # to learn the axes, then for all rows, then for the moved ones
     assert np.array_equal(model.predict(images), model.labels_)
     assert set(model.seconds_) >= {"features", "graph", "train"}
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from coterie.parts.augment import _transforms, affine, dropout_rows, feature_noise, jitter
+from coterie.parts.augment import affine, dropout_rows, feature_noise, jitter, transforms
 
 
 def generator(seed=0):
@@ -36,7 +36,7 @@ def test_affine_without_strength_is_the_identity():
 
 def test_affine_rotates_about_the_middle_in_pixels():
     # a quarter turn of a tall image: a transform that forgot the aspect would squeeze it
-    theta = _transforms(200, 20, 10, generator(), 90.0, 0, 0, 0)
+    theta = transforms(200, 20, 10, generator(), 90.0, 0, 0, 0)
     pixel = torch.tensor([5.0, 10.0])  # half the sides, w and h
     linear = theta[:, :, :2] * pixel[None, :, None] / pixel[None, None, :]
     eye = torch.eye(2).expand(200, 2, 2)

@@ -8,7 +8,7 @@ from ..parts.merge import stability
 
 STABLE = 0.8  # merged heads that agree by this adjusted Rand index have found something
 ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by their cuts
-FAR_LOWER = 0.6  # a merged cut below this share of the direct one needs no such agreement
+FAR_LOWER = 0.7  # a merged cut below this share of the direct one needs no such agreement
 GIANT = 0.05  # loss of modularity against equal sizes that gives a giant cluster away
 
 Families = dict[str, list[dict]]

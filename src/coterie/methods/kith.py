@@ -32,7 +32,7 @@ from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
 from ..world import join
 from .choosing import finalists, verdict
-from .rowfeatures import all_features, find_kind, sparse_text, usual_neighbours
+from .rowfeatures import all_features, find_kind, moved_features, sparse_text, usual_neighbours
 from .views import mixed, thinned
 
 STEPS, REFINE_STEPS = 550, 100  # of a fit, at least
@@ -49,7 +49,8 @@ class Kith(WithoutAutoencoder):
     give a graph of nearest neighbours. A small network with several softmax heads then learns to
     give a row i and a random neighbour j the same output, and to use all outputs:
     mean of -log <p_i, p_j> minus balance times the entropy of the mean p, both rows as random
-    views. No decoder, no pre-training.
+    views. No decoder, no pre-training. A view is the row, part of the way to a neighbour, plus
+    noise; of an image, every second one starts from a copy that was turned and shifted a little.
 
     Direct heads have one output per cluster; the entropy makes their clusters equal in size.
     Over-heads have about four times as many outputs, which are merged by how often an edge joins
@@ -59,7 +60,7 @@ class Kith(WithoutAutoencoder):
 
     Clusterings are compared by the normalised cut of the neighbour graph: the share of edges that
     leave a cluster, mean over clusters. sizes="auto" takes the lowest, but a merged one only if the
-    over-heads agree by 0.8 or its cut is below 0.6 of the direct one: otherwise the graph does not
+    over-heads agree by 0.8 or its cut is below 0.7 of the direct one: otherwise the graph does not
     tell the sizes, and equal ones are the better guess. `candidates_` holds the best labels of both
     families, `agreement_` their adjusted Rand index.
 
@@ -96,6 +97,7 @@ class Kith(WithoutAutoencoder):
     )
     mix: float = param(0.5, "largest share of a neighbour in a view", ge=0, le=1)
     noise: float = param(0.1, "noise of a view, in deviations of each feature", ge=0)
+    moved: bool = param(True, "images: half of the views are turned and shifted a little")
     dropout: float | None = param(
         None, "share of words or genes that a view loses; None: 0.7 and 0.5", ge=0, le=1
     )
@@ -150,10 +152,13 @@ class Kith(WithoutAutoencoder):
         rows, network, world = engine.rows, engine.network, engine.world
         begin = time.perf_counter()
         rows.features = z = all_features(network.features, rows, engine.seed, world)
+        rowwise = {"z": z}
+        if self.moved and self.kind_ == "image":
+            rowwise["moved"] = moved_features(network.features, rows, engine.seed, world)
         took = time.perf_counter() - begin
         engine.seconds |= {"features": took, "graph": -took}  # the engine adds the whole call
         k = min(self.n_neighbors or usual_neighbours(rows.n), rows.n - 1)
-        graph = neighbours(z, k, numpy_rng(engine.seed, "graph"))
+        rowwise["graph"] = neighbours(z, k, numpy_rng(engine.seed, "graph"))
         outputs = self.outputs or max(40, 4 * self.n_clusters)
         outputs = max(self.n_clusters, min(outputs, rows.n // 5))
         g, e = torch_rng(engine.seed, "heads"), self.embedding_dim
@@ -162,7 +167,7 @@ class Kith(WithoutAutoencoder):
         params = {k: bound * (2 * torch.rand(e, w, generator=g) - 1) for k, w in widths.items()}
         params |= {f"{k}_bias": torch.zeros(w) for k, w in widths.items()}
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
-        engine.head = Head(params, state, rows={"z": z, "graph": graph})
+        engine.head = Head(params, state, rowwise)
         world.broadcast(list(engine.head.tensors().values()))
 
     # -- training ---------------------------------------------------------------------------
@@ -211,8 +216,9 @@ class Kith(WithoutAutoencoder):
         state |= {"agreement": torch.tensor(alike), "free": torch.tensor(int(name == "merged"))}
         state["cuts"] = torch.tensor([best[f]["cut"] for f in ("direct", "merged")])
         params = {"weight": chosen["weight"], "bias": chosen["bias"]}
-        rows = {"z": head.z, "graph": head.graph, "target": torch.zeros(engine.rows.n, k)}
-        engine.head, engine.labels = Head(params, state, rows), None
+        rowwise = {name: getattr(head, name) for name in head.kinds["rows"]}
+        rowwise["target"] = torch.zeros(engine.rows.n, k)
+        engine.head, engine.labels = Head(params, state, rowwise), None
         engine.world.broadcast(list(engine.head.tensors().values()))
         if alike < DISAGREE:
             engine.notes.append(

@@ -1,6 +1,7 @@
 """From the rows of a fit to the features that Kith and its graph rivals share."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from ..data.rows import ENCODE_ROWS, Rows
 from ..parts import features as kinds
+from ..parts.augment import moved, transforms
 from ..rng import numpy_rng, torch_rng
 
 SAMPLE_VALUES = 2**26  # values of the sample that features are learned from, at most
@@ -52,15 +54,28 @@ def fit_features(features: Any, rows: Rows, seed: int) -> None:
     features.fit(sample_rows(rows, seed, csr), torch_rng(seed, "features"), **undo)
 
 
-@torch.no_grad()
 def all_features(features: Any, rows: Rows, seed: int, world: Any) -> torch.Tensor:  # (n, m)
-    """Learn the features and compute those of all rows, each process its part."""
+    """Learn the features and compute those of all rows."""
     fit_features(features, rows, seed)
     world.broadcast(list(features.state_dict().values()))
+    csr = sparse_text(rows, features.kind)
+    take = rows.slice if csr is None else lambda a, b: csr[a:b]
+    return _in_parts(features, rows, world, take)
+
+
+def moved_features(features: Any, rows: Rows, seed: int, world: Any) -> torch.Tensor:  # (n, m)
+    """Features of every image after a small turn, shift, slant and change of size of its own."""
+    h, w = rows.shape[1:]
+    theta = transforms(rows.n, h, w, torch_rng(seed, "moved"))
+    return _in_parts(features, rows, world, lambda a, b: moved(rows.slice(a, b), theta[a:b]))
+
+
+@torch.no_grad()
+def _in_parts(features: Any, rows: Rows, world: Any, take: Callable[[int, int], Any]):
+    """Features of `take(start, stop)` for all rows, (n, m); each process does its part."""
     start, stop = world.span(rows.n)
-    csr, step = sparse_text(rows, features.kind), min(ENCODE_ROWS, rows.chunk)
-    out = torch.empty(stop - start, features.size)
+    step, out = min(ENCODE_ROWS, rows.chunk), torch.empty(stop - start, features.size)
     for a in range(start, stop, step):
         b = min(a + step, stop)
-        out[a - start : b - start] = features(rows.slice(a, b) if csr is None else csr[a:b])
+        out[a - start : b - start] = features(take(a, b))
     return world.concat(out, rows.n)

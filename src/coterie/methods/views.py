@@ -13,8 +13,14 @@ from ..head import Head
 
 
 def mixed(batch: Batch, head: Head, rows: torch.Tensor, key: str, mix: float, noise: float):
-    """Features moved up to `mix` of the way to a random neighbour, plus noise: (b,) -> (b, m)."""
+    """Features up to `mix` of the way to a random neighbour's, plus noise: (b,) -> (b, m).
+
+    Of images, every second view starts from the moved copy.
+    """
     z, k, m = head.z[rows], head.graph.shape[1], head.z.shape[1]
+    if "moved" in head:
+        heads = batch.draw(lambda b, g: torch.rand(b, 1, generator=g) < 0.5, key, "moved")
+        z = torch.where(heads, head.moved[rows], z)
     picked = batch.draw(lambda b, g: torch.randint(k, (b,), generator=g), key, "mix")
     other = head.z[head.graph[rows, picked]]
     share = batch.draw(lambda b, g: torch.rand(b, 1, generator=g), key, "share") * mix

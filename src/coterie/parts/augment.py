@@ -26,20 +26,24 @@ def affine(images, generator, rotate=12.0, shift=0.08, scale=0.10, shear=8.0, gr
     short = groups * each - b  # the last group is filled up with images that are dropped again
     stacked = torch.cat([images, images[:short]]) if short else images
     stacked = stacked.reshape(groups, each * c, h, w)
-    theta = _transforms(groups, h, w, generator, rotate, shift, scale, shear)
+    theta = transforms(groups, h, w, generator, rotate, shift, scale, shear)
+    return moved(stacked, theta).view(groups * each, c, h, w)[:b]
+
+
+def moved(images, theta):  # (b, c, h, w), (b, 2, 3) -> (b, c, h, w)
+    """Each image under its own transform; what comes from outside is 0."""
     theta = theta.to(images.device, images.dtype)
-    grid = affine_grid(theta, list(stacked.shape), align_corners=False)
-    moved = grid_sample(stacked, grid, padding_mode="zeros", align_corners=False)
-    return moved.view(groups * each, c, h, w)[:b]
+    grid = affine_grid(theta, list(images.shape), align_corners=False)
+    return grid_sample(images, grid, padding_mode="zeros", align_corners=False)
 
 
-def _transforms(groups, h, w, generator, rotate, shift, scale, shear):  # -> (groups, 2, 3)
-    """Maps from output to input, in the coordinates of grid_sample (-1 to 1 on both axes)."""
-    draw = 2 * torch.rand(5, groups, generator=generator) - 1
+def transforms(count, h, w, generator, rotate=12.0, shift=0.08, scale=0.10, shear=8.0):
+    """Random maps from output to input, (count, 2, 3), in the coordinates of grid_sample."""
+    draw = 2 * torch.rand(5, count, generator=generator) - 1
     angle, slant = draw[0] * math.radians(rotate), draw[1] * math.radians(shear)
     size = 1 + draw[2] * scale
     cos, sin, tan = angle.cos() / size, angle.sin() / size, slant.tan()
-    theta = torch.zeros(groups, 2, 3)
+    theta = torch.zeros(count, 2, 3)
     theta[:, 0, 0], theta[:, 0, 1] = cos, (cos * tan - sin) * (h / w)
     theta[:, 1, 0], theta[:, 1, 1] = sin * (w / h), sin * tan + cos
     theta[:, :, 2] = 2 * shift * draw[3:].T
