@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from conftest import quick
-from coterie import DEC, KMeans
+from coterie import DEC, KMeans, load_data
 from coterie.data.rows import Rows, fit_scaling
 
 BAD = {
@@ -102,6 +102,13 @@ def test_frames_keep_their_columns(blobs):
         model.predict(frame[list("abcdeg".replace("g", "f"))[::-1]])
     tensor = torch.from_numpy(blobs[0])
     assert np.array_equal(quick("kmeans").fit(tensor).labels_, model.labels_)
+
+
+def test_what_load_data_returns_can_be_fitted():
+    data = load_data("digits")
+    model = KMeans(10, n_init=1, random_state=0).fit(data)
+    assert np.array_equal(model.labels_, model.predict(data.X))
+    assert np.array_equal(model.predict(data), model.labels_)
 
 
 def test_memory_maps_are_streamed_and_give_the_same_answer(blobs, tmp_path):

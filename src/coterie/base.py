@@ -14,6 +14,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from .data.dataset import Dataset
 from .data.rows import Rows, Scaling, fit_scaling
 from .head import Head
 from .nets import Identity
@@ -217,6 +218,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _check(self, X: Any, reset: bool) -> Any:
         """Anything array-like -> ndarray, memory map or CSR with finite numbers (checked later)."""
+        if isinstance(X, Dataset):
+            X = X.X
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
         if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:
