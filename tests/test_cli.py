@@ -11,6 +11,7 @@ import tomllib
 import numpy as np
 import pytest
 
+import coterie
 from coterie.cli import main
 
 COMMAND = [sys.executable, "-m", "coterie"]
@@ -132,6 +133,21 @@ def test_every_field_is_a_flag_with_help(capsys):
             assert name in OWN or "--" + name.replace("_", "-") in flags, (key, name)
         assert all(action.help for action in parser._actions if action.dest in dir(cls)), key
         parser.format_help()
+
+
+def test_a_variant_of_a_method_is_named_after_a_colon(table, tmp_path, capsys):
+    words = ["fit", str(table), "--clusters", "3", "--label-column", "who", "--id-column", "name"]
+    words += ["--hidden", "8", "--epochs", "2", "--quiet"]
+    made = {}
+    for variant in ("a", "p"):
+        out = tmp_path / variant
+        assert main([*words, "--method", f"dkm:{variant}", "--out", str(out)]) == 0
+        made[variant] = coterie.load(out).init
+    assert made == {"a": "random", "p": "pretrained"}
+    assert main([*words, "--method", "dkm:*"]) == 2
+    assert "choose one of dkm:a, dkm:p" in capsys.readouterr().err
+    assert main([*words, "--method", "dkm:q"]) == 2
+    assert "dkm has no variant q (it has: a, p" in capsys.readouterr().err
 
 
 def test_lists(capsys):

@@ -93,6 +93,17 @@ def read_methods(words: list[str]) -> list[tuple[str, str]]:
     return found
 
 
+def read_method(word: str) -> tuple[type, str]:
+    """``kmeans:r`` -> class and variant, where only one method can be meant."""
+    from coterie.registry import get
+
+    found = read_methods([word])
+    if len(found) != 1:
+        listed = ", ".join(f"{key}:{variant}" for key, variant in found)
+        raise UsageError(f"{word} is more than one method; choose one of {listed or 'none'}")
+    return get(found[0][0]), found[0][1]
+
+
 def read_settings(words: list[str], methods: list[str], *, several: bool = False) -> dict:
     """``KEY=VALUE`` for every method, ``M.KEY=VALUE`` for one.
 

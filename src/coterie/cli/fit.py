@@ -6,6 +6,7 @@ from pathlib import Path
 
 from coterie import runs
 
+from .bench import read_method
 from .fitting import Plan, fit_run, help_with, helper_process
 from .flags import (
     OWN,
@@ -50,14 +51,12 @@ def run(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> tuple[argparse.Namespace, type]:
     """Read the command line in two steps: which options exist depends on the method."""
-    from coterie.registry import get
-
     first = Parser(add_help=False)
     for flag in ("--method", "--config", "--out"):
         first.add_argument(flag)
     first.add_argument("--resume", action="store_true")
     early, _ = first.parse_known_args(argv)
-    cls = get(early.method or _method_of(early) or default_method())
+    cls, variant = read_method(early.method or _method_of(early) or default_method())
     parser = build_parser(cls)
     if early.config:
         argv = config_flags(early.config, option_names(parser)) + argv
@@ -65,6 +64,7 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, type]:
     if args.data and args.data_flag:
         raise UsageError(f"DATA is given twice: {args.data} and {args.data_flag}")
     args.data = args.data or args.data_flag
+    args.variant = variant
     return args, cls
 
 
@@ -83,7 +83,7 @@ def build_parser(cls) -> Parser:
     unset = argparse.SUPPRESS
     parser.add_argument("data", metavar="DATA", nargs="?", help="what to cluster")
     parser.add_argument("--data", dest="data_flag", help=unset)  # the config key of DATA
-    parser.add_argument("--method", default=unset, metavar="M", help="see coterie methods")
+    parser.add_argument("--method", default=unset, metavar="M[:V]", help="see coterie methods")
     parser.add_argument("--clusters", "--n-clusters", type=whole, default=unset, metavar="K")
     parser.add_argument("--out", metavar="RUN", help="run folder (default: runs/DATA-METHOD)")
     parser.add_argument("--config", metavar="FILE.toml", help="options from a file, same names")
@@ -140,8 +140,10 @@ def _fresh(args, cls, out: str) -> Plan:
     given = vars(args)
     params = _given_params(args, cls)
     if "paper" in given:
-        preset = cls.paper(args.paper, **params).get_params(deep=False)
-        params = {name: v for name, v in preset.items() if name not in OWN}
+        preset = cls.paper(args.paper, variant=args.variant or None, **params)
+        params = {n: v for n, v in preset.get_params(deep=False).items() if n not in OWN}
+    else:
+        params = {**cls.variants.get(args.variant, {}), **params}
     return Plan(
         cls=cls,
         source=args.data,

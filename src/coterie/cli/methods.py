@@ -13,10 +13,13 @@ def run(argv: list[str]) -> int:
     from coterie.registry import methods
 
     table = Table(box=None, pad_edge=False)
-    for title in ("method", "what it does", "reference"):
+    for title in ("method", "what it does", "variants", "reference"):
         table.add_column(title, no_wrap=title == "method")
     for key, cls in methods().items():
-        table.add_row(key, cls.summary, cls.reference)
+        table.add_row(key, cls.summary, ", ".join(filter(None, cls.variants)), cls.reference)
     console().print(table)
-    print("\noptions of a method: coterie fit --method M --help")
+    print(
+        "\noptions of a method: coterie fit --method M --help"
+        "\na variant is settings with a name: coterie fit --method dkm:p"
+    )
     return 0

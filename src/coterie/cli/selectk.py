@@ -24,7 +24,7 @@ def run(argv: list[str]) -> int:
         description=DESCRIPTION,
     )
     parser.add_argument("data", metavar="DATA", help="as for coterie fit")
-    parser.add_argument("--method", default=registry.DEFAULT, metavar="M")
+    parser.add_argument("--method", default=registry.DEFAULT, metavar="M[:V]")
     parser.add_argument("--from", dest="low", type=whole, default=2, metavar="A")
     parser.add_argument("--to", dest="high", type=whole, default=20, metavar="B")
     parser.add_argument("--seeds", type=whole, default=2, metavar="N", help="fits at each k, 2+")
@@ -39,14 +39,14 @@ def run(argv: list[str]) -> int:
 
     from coterie import runs, selectk
 
-    from .bench import read_settings
+    from .bench import read_method, read_settings
 
-    cls = registry.get(args.method)
-    settings = read_settings(args.set, [args.method]).get(args.method, {})
+    cls, variant = read_method(args.method)
+    settings = cls.variants.get(variant, {}) | read_settings(args.set, [cls.key]).get(cls.key, {})
     dataset = load(args.data, {"words": cls.words} | data_options(args))
     if args.high >= len(dataset):
         raise UsageError(f"{dataset.name} has {len(dataset)} rows but --to is {args.high}")
-    out = Path(args.out or f"runs/{Path(args.data).stem}-{args.method}-k")
+    out = Path(args.out or f"runs/{Path(args.data).stem}-{cls.key}-k")
     out.mkdir(parents=True, exist_ok=True)
 
     def make(k: int, seed: int):

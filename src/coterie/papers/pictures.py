@@ -99,6 +99,14 @@ def _history(item: Item, found: list, labels):
     return figure
 
 
+def _samples(item: Item, found: list, labels):
+    figure, axes = canvas(len(found), size=(4.2, 4.4))
+    for ax, run, label in zip(axes[0], found, labels):
+        plot.samples_grid(load_model(run.path), ax=ax)
+        ax.set_title(label)
+    return figure
+
+
 def _plane(item: Item, found: list, labels):
     figure, axes = canvas(size=(4.6, 4.6))
     plot.embedding_map(found[0].embedding, found[0].labels, ax=axes[0][0])
@@ -112,5 +120,6 @@ DRAW = {
     "traversal": _traversal,
     "spaces": _spaces,
     "history": _history,
+    "samples": _samples,
     "plane": _plane,
 }
