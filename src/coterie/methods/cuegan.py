@@ -57,8 +57,8 @@ class CueGAN(DeepClusterer):
     Ours: weaker weights for vectors, so that the critic can follow a quick generator; slow copies
     of generator and classifier, which speak for them; a learned prior, which follows the mean
     assignment of real rows (the M-step of EM: the classifier is trained under that prior) in the
-    second half of the training. From the first step on, the ids that a random classifier happened to
-    like took all: ACC .21 on USPS1500.
+    second half of the training. From the first step on, the ids that a random classifier happened
+    to like took all: ACC .21 on USPS1500.
 
     Experimental on images: a laptop gives too few steps. Two variants for small ones, with dense
     networks, which take about ten times as many steps in the same time as convolutions:
@@ -209,7 +209,7 @@ class CueGAN(DeepClusterer):
         step.log(earth_mover=-terms["critic"].item() * weight / turns)
         # one optimizer step on the whole loss: a penalty on its own would need a second message
         step.optimize("critic", terms, weight, turns)
-        if self.prior == "learned" and step.step >= LEARN_AFTER * self._length and turn == turns - 1:
+        if turn == turns - 1 and step.step >= LEARN_AFTER * self._length:
             self._learn_prior(batch, head)
 
     def _classifier_turn(self, step: Step, head: Head, turn: int, turns: int) -> None:
@@ -260,6 +260,8 @@ class CueGAN(DeepClusterer):
 
     @torch.no_grad()
     def _learn_prior(self, batch: Batch, head: Head) -> None:
+        if self.prior != "learned":
+            return
         logits = linear(batch.network.classifier(batch.clean), head.weight, head.bias)
         learn_prior_(head.prior, batch.mean(torch.softmax(logits, 1)), self.prior_rate)
 
