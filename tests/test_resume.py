@@ -142,6 +142,57 @@ def test_cached_pretraining_gives_the_same_bits_and_its_cost(blobs, tmp_path):
     assert second.seconds_["pretrain"] > 0 and other.seconds_["pretrain"] > 0
 
 
+def test_resume_with_a_cache_that_was_filled_meanwhile_trains_to_the_end(
+    blobs, tmp_path, monkeypatch
+):
+    whole = quick("dec").fit(blobs[0])
+    from coterie.engine import Engine
+
+    true_save = Engine._save
+
+    def stop_in(phase):
+        def save(self, extra):
+            true_save(self, extra)
+            if extra and self.phase.name == phase:
+                raise Killed
+
+        return save
+
+    params = {"checkpoint_seconds": 0.0}
+    for phase, then in (("pretrain", True), ("train", True), ("train", False)):
+        folder = tmp_path / f"{phase}{then}"
+        params["checkpoint_dir"] = folder / "checkpoint"
+        monkeypatch.setattr(Engine, "_save", stop_in(phase))
+        with pytest.raises(Killed):
+            quick("dec", cache_dir=folder / "cache", **params).fit(blobs[0])
+        monkeypatch.setattr(Engine, "_save", true_save)
+        quick("ae_kmeans", cache_dir=folder / "cache").fit(blobs[0])  # fills it
+        again = quick("dec", cache_dir=folder / "cache" if then else None, **params).fit(blobs[0])
+        assert [r["phase"] for r in again.history_] == [r["phase"] for r in whole.history_]
+        assert np.array_equal(again.transform(blobs[0]), whole.transform(blobs[0]))
+
+
+def test_the_seconds_before_a_kill_are_counted(blobs, tmp_path, monkeypatch):
+    from coterie.engine import Engine
+
+    true_save, clock = Engine._save, [0.0]
+    monkeypatch.setattr("coterie.engine.time.perf_counter", lambda: clock[0])
+
+    def save(self, extra):
+        clock[0] += 10.0
+        true_save(self, extra)
+        if extra and self.phase.name == "train":
+            raise Killed
+
+    params = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0}
+    monkeypatch.setattr(Engine, "_save", save)
+    with pytest.raises(Killed):
+        quick("dec", **params).fit(blobs[0])
+    monkeypatch.setattr(Engine, "_save", true_save)
+    again = quick("dec", **params).fit(blobs[0])
+    assert again.seconds_["train"] == 10.0
+
+
 def test_order_and_noise_depend_on_seed_phase_and_step_only(blobs, monkeypatch):
     seen = []
     init = Batch.__init__

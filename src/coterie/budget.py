@@ -8,8 +8,8 @@ KEPT_BACK = 0.1  # share of a budget for what is no phase: labels of all rows, f
 class Pace:
     """Steps and full-data updates of a phase, timed apart: an update comes once in many steps."""
 
-    def __init__(self, step: int):
-        self.first, self.begin = step, time.perf_counter()
+    def __init__(self, step: int, spent: float = 0.0):  # `spent`: before the fit was resumed
+        self.first, self.begin, self.spent = step, time.perf_counter(), spent
         self.updating, self.updates = 0.0, 0
 
     def update_took(self, seconds: float) -> None:
@@ -28,4 +28,4 @@ class Pace:
         cost = (elapsed - self.updating) / done
         if self.updates:
             cost += self.updating / self.updates / every
-        return step + int((seconds - elapsed) / cost)
+        return step + int((seconds - self.spent - elapsed) / cost)

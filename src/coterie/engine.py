@@ -64,22 +64,25 @@ class Engine:
 
     # -- the plan ---------------------------------------------------------------------------
     def run(self, plan: list[Phase | Call]) -> None:
-        resume = self._load(plan) if self.checkpoint else None
+        self.plan = plan
+        resume = self._load() if self.checkpoint else None
         for i in range(self.index, len(plan)):
             self.index, self.phase = i, plan[i]
-            begin = time.perf_counter()
+            spent = resume["spent"] if resume else 0.0  # before the fit was stopped
+            self._begin = time.perf_counter() - spent
             if isinstance(plan[i], Call):
                 self.progress.phase(plan[i].name)
                 plan[i].function(self)
             else:
-                self._train(plan, resume)
+                self._train(resume)
             resume = None
             name = plan[i].name
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+            took = time.perf_counter() - self._begin
+            self.seconds[name] = self.seconds.get(name, 0.0) + took
             self.index, self.epoch, self.step, self._sums = i + 1, 0, 0, {}
             self._save({})
 
-    def _train(self, plan: list[Phase | Call], resume: dict | None) -> None:
+    def _train(self, resume: dict | None) -> None:
         phase, n = self.phase, self.rows.n
         steps = math.ceil(n / phase.batch_size)
         self._limit = max(1, math.ceil(phase.epochs * steps)) if phase.epochs > 0 else 0
@@ -97,7 +100,7 @@ class Engine:
             self._restore(resume)
         every = phase.update_every
         every = every if isinstance(every, int) else max(1, round(every * steps))
-        begin, pace = time.perf_counter(), Pace(self.step)
+        pace = Pace(self.step, resume["spent"] if resume else 0.0)
         self.network.train()
         self.progress.phase(phase.name, math.ceil(self._limit / steps), self._limit)
         order_epoch, order = -1, torch.empty(0)
@@ -115,9 +118,9 @@ class Engine:
             self._one_step(order[s * phase.batch_size : (s + 1) * phase.batch_size])
             self.step += 1
             if s + 1 == steps or self.step == self._limit:
-                self._end_epoch(s + 1, begin)
+                self._end_epoch(s + 1)
             if self.time_budget and self.step < self._limit and pace.due(self.step):
-                self._fit_budget(plan, pace, every, most)
+                self._fit_budget(pace, every, most)
             self.progress.step(self.step)
             self._maybe_save()
         if phase.average and self.step:
@@ -213,14 +216,14 @@ class Engine:
         self.notes.append(f"clusters {moved} lost all rows {where} and were re-seeded")
         return bool(moved)
 
-    def _end_epoch(self, steps: int, begin: float) -> None:
+    def _end_epoch(self, steps: int) -> None:
         record: dict[str, Any] = {"phase": self.phase.name, "epoch": self.epoch}
         sums = torch.tensor(list(self._sums.values()), dtype=torch.float64)
         means = self.world.sum(sums) / steps
         record |= dict(zip(self._sums, means.tolist()))
         if self.head is not None:
             record |= self._sizes()
-        record["seconds"] = round(time.perf_counter() - begin, 3)
+        record["seconds"] = round(time.perf_counter() - self._begin, 3)
         self._sums = {}
         self.history.append(record)
         self.progress.epoch(record)
@@ -242,10 +245,10 @@ class Engine:
             "largest_share": round(used.max().item(), 4),
         }
 
-    def _fit_budget(self, plan: list[Phase | Call], pace: Pace, every: int, most: int) -> None:
+    def _fit_budget(self, pace: Pace, every: int, most: int) -> None:
         """End this phase when it has taken its share of the time that is left."""
         left = (1 - KEPT_BACK) * (self.time_budget or 0) - sum(self.seconds.values())
-        later = [p.epochs for p in plan[self.index + 1 :] if isinstance(p, Phase)]
+        later = [p.epochs for p in self.plan[self.index + 1 :] if isinstance(p, Phase)]
         share = left * self.phase.epochs / (self.phase.epochs + sum(later) or 1)
         limit = max(self.step + 1, min(most, pace.last_step(self.step, share, every)))
         self._limit = int(self.world.sum(torch.tensor(limit if self.world.leader else 0)))
@@ -275,7 +278,9 @@ class Engine:
         if self.labels is not None:
             tensors["labels"] = self.labels
         position = {
+            "place": _place(self.plan, self.index),
             "position": [self.index, self.epoch, self.step],
+            "spent": time.perf_counter() - self._begin,
             "limit": getattr(self, "_limit", 0),
             "sums": self._sums,
             "history": self.history,
@@ -285,23 +290,30 @@ class Engine:
         self.checkpoint.save(tensors, position)
         self._saved_at = time.monotonic()
 
-    def _load(self, plan: list[Phase | Call]) -> dict | None:
+    def _load(self) -> dict | None:
         found = self.checkpoint.load()
         if found is None:
             self._meet([0, 0, 0])
             return None
         tensors, about = found
         self._meet(about["position"])
-        self.index, self.epoch, self.step = about["position"]
+        _, self.epoch, self.step = about["position"]
+        # by name: with a cache of pre-trained networks the plan may have become shorter
+        places = [_place(self.plan, i) for i in range(len(self.plan) + 1)]
+        if about["place"] not in places:
+            self.progress.note(f"phase {about['place'][0]!r} is not needed any more; starting over")
+            self.epoch = self.step = 0
+            return None
+        self.index = places.index(about["place"])
         self._sums, self.history = about["sums"], about["history"]
         self.seconds, self.notes = about["seconds"], about["notes"]
         self.network.load_state_dict(_under("network", tensors))
         head = _under("head", tensors)
         self.head = Head.from_tensors(head) if head else None
         self.labels = tensors.get("labels")
-        if self.index < len(plan):
-            self.progress.note(f"resuming in phase {plan[self.index].name!r}, step {self.step}")
-        return {"tensors": tensors, "limit": about["limit"]} if self.step else None
+        if self.index < len(self.plan):
+            self.progress.note(f"resuming in phase {self.plan[self.index].name!r}, step {self.step}")
+        return {"tensors": tensors, **about} if self.step else None
 
     def _meet(self, position: list[int]) -> None:
         """All processes stand at the same checkpoint before any of them writes the next one."""
@@ -319,6 +331,12 @@ class Engine:
             load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]))
         for i, total in enumerate(self._average):
             total.copy_(resume["tensors"][f"average.{i}"])
+
+
+def _place(plan: list[Phase | Call], i: int) -> list:
+    """Name of a phase, and how many of that name came before; the end has none."""
+    name = plan[i].name if i < len(plan) else ""
+    return [name, sum(p.name == name for p in plan[:i])]
 
 
 def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

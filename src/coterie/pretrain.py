@@ -147,7 +147,7 @@ class Cache:
         """The phases followed by a store, or a single load when the entry is there."""
         if self.path.exists():
             return [Call(self._load, "pretrain")]
-        return [*phases, Call(self._store, "pretrain")]
+        return [*phases, Call(self._store, "store")]
 
     def _store(self, engine: "Engine") -> None:
         if engine.world.leader:
