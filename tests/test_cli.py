@@ -124,9 +124,9 @@ def test_config_file_and_flags_mean_the_same(table, tmp_path):
 def test_every_field_is_a_flag_with_help(capsys):
     from coterie.cli.fit import build_parser
     from coterie.cli.flags import OWN, option_names
-    from coterie.registry import methods
+    from coterie.registry import list_methods
 
-    for key, cls in methods().items():
+    for key, cls in list_methods().items():
         parser = build_parser(cls)
         flags = option_names(parser)
         for name in cls(2).get_params(deep=False):

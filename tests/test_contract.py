@@ -117,6 +117,9 @@ def test_constant_columns_and_duplicate_rows_work(key, blobs):
 def test_public_names_resolve_and_import_is_light():
     for name in coterie.__all__:
         assert getattr(coterie, name) is not None
+    for name, cls in coterie.list_methods().items():
+        assert getattr(coterie, cls.__name__) is cls, name
+    assert coterie.list_methods()  # importing the methods hides nothing
     code = "import sys, coterie; print(any(m in sys.modules for m in ('torch', 'sklearn')))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

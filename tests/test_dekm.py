@@ -255,8 +255,10 @@ def test_decoder_of_the_finished_embedding(blobs, tmp_path):
     error = np.square(model.reconstruct(X) - X).sum() / np.square(X - X.mean(0)).sum()
     assert error < 0.5
     model.save(tmp_path / "m")
-    again = load(tmp_path / "m")
+    again, stream = load(tmp_path / "m"), torch.get_rng_state()
     np.testing.assert_array_equal(again.centers_in_input_space(), model.centers_in_input_space())
+    assert again.train_decoder(X, epochs=1).history_[-1]["phase"] == "decoder"
+    assert torch.equal(torch.get_rng_state(), stream)  # the user's random numbers are the user's
     in_fit = DEKM(3, decoder_epochs=40, **options).fit(X)
     assert np.array_equal(in_fit.labels_, labels)
     np.testing.assert_allclose(in_fit.reconstruct(X), model.reconstruct(X), rtol=1e-4, atol=1e-4)

@@ -113,7 +113,14 @@ def test_own_modules_are_asked_for_at_load(blobs, tmp_path):
     def pair():
         return torch.nn.Linear(6, 2), torch.nn.Linear(2, 6)
 
-    model = quick("dec", net=pair()).fit(blobs[0])
+    mine = pair()
+    before = mine[0].weight.detach().clone()
+    model = quick("dec", net=mine).fit(blobs[0])
+    assert torch.equal(mine[0].weight, before)  # a copy was trained
+    assert np.array_equal(model.fit(blobs[0]).labels_, model.labels_)
+    assert len(model.get_feature_names_out()) == 2
     model.save(tmp_path / "m")
+    with pytest.raises(StateError, match="net="):
+        coterie.load(tmp_path / "m")
     again = coterie.load(tmp_path / "m", net=pair())
     assert np.array_equal(again.predict(blobs[0]), model.labels_)

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 # public name -> module; imported when first used, so that `import coterie` stays light
 _PUBLIC = {
     "load": "registry",
-    "methods": "registry",
+    "list_methods": "registry",
     "load_data": "data",
     "KMeans": "methods.kmeans",
     "PCAKMeans": "methods.kmeans",

@@ -21,7 +21,7 @@ from .nets import Identity
 from .params import check_params, param
 from .rng import resolve_seed
 from .sharing import current, sharing
-from .state import save_model
+from .state import StateError, save_model
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
@@ -125,7 +125,9 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.embed(torch.zeros(1, self.network_.embedding_dim)).shape[1])
+        with torch.inference_mode():
+            latents = self.network_.encode(torch.zeros(2, *self.row_shape_))
+            return int(self.embed(latents).shape[1])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names for scikit-learn's pipelines: dec0, dec1, ..."""
@@ -182,9 +184,15 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             {k[5:]: v for k, v in tensors.items() if k.startswith("head.")}
         )
         self.network_ = self.build_network(self.row_shape_, torch.Generator())
-        self.network_.load_state_dict(
-            {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
-        )
+        try:
+            self.network_.load_state_dict(
+                {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
+            )
+        except RuntimeError as err:
+            raise StateError(
+                f"the stored weights do not fit the network ({err}); a model with modules of your "
+                "own is loaded by coterie.load(folder, net=...)"
+            ) from None
         self.network_.eval()
         self._after_fit()
         return self
@@ -206,6 +214,9 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             )
         common, own = dict(preset.get("common", {})), dict(preset["datasets"][dataset])
         variant = overrides.pop("variant", None)
+        if variant and variant not in cls.variants:
+            known = ", ".join(filter(None, cls.variants)) or "none"
+            raise ValueError(f"{cls.__name__} has no variant {variant!r}; there are: {known}")
         if variant:
             overrides = {**cls.variants[variant], **overrides}
             own = {**own, **own.pop(variant, {})}
@@ -249,6 +260,15 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
                 f"fitted with {self.input_shape_}; give rows of that shape"
             )
         return source
+
+    def _check_clusters(self, *clusters: int) -> None:
+        check_is_fitted(self, "head_")
+        for cluster in clusters:
+            if not 0 <= cluster < self.n_clusters:
+                raise ValueError(
+                    f"cluster={cluster} but there are {self.n_clusters}; "
+                    f"give a number from 0 to {self.n_clusters - 1}"
+                )
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "head_")

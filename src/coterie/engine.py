@@ -312,7 +312,9 @@ class Engine:
         self.head = Head.from_tensors(head) if head else None
         self.labels = tensors.get("labels")
         if self.index < len(self.plan):
-            self.progress.note(f"resuming in phase {self.plan[self.index].name!r}, step {self.step}")
+            self.progress.note(
+                f"resuming in phase {self.plan[self.index].name!r}, step {self.step}"
+            )
         return {"tensors": tensors, **about} if self.step else None
 
     def _meet(self, position: list[int]) -> None:

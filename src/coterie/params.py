@@ -1,7 +1,21 @@
 """One declaration per parameter gives constructor, flag, config key, range check and docs."""
 
 import dataclasses
+import functools
+import numbers
+import types
+import typing
 from typing import Any
+
+# type of a field -> what is accepted, and what the message calls it
+KINDS = {
+    bool: (bool, "True or False"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "a word"),
+    tuple: ((tuple, list), "a tuple of numbers"),
+    type(None): (type(None), "None"),
+}
 
 
 def param(
@@ -20,13 +34,41 @@ def param(
     return dataclasses.field(default=default, kw_only=kw_only, metadata=metadata)
 
 
+def simple_types(hint) -> list | None:
+    """The plain types of a field, those of KINDS, or None when there are none."""
+    members = [hint]
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        members = list(typing.get_args(hint))
+    found = []
+    for member in members:
+        if member in KINDS and member is not tuple:
+            found.append(member)
+        elif member in (tuple, list) or typing.get_origin(member) in (tuple, list):
+            found.append(tuple)
+        elif typing.get_origin(member) is typing.Literal:
+            found.extend({type(value): None for value in typing.get_args(member)})
+    return found if any(kind is not type(None) for kind in found) else None
+
+
+@functools.cache
+def _kinds(cls: type) -> dict[str, list | None]:
+    return {name: simple_types(hint) for name, hint in typing.get_type_hints(cls).items()}
+
+
 def check_params(estimator: Any) -> None:
-    """Raise ValueError for the first field outside its range; None is always let through."""
+    """Raise TypeError or ValueError for the first field of another type or outside its range."""
     for f in dataclasses.fields(estimator):
         value, meta = getattr(estimator, f.name), f.metadata
-        if not meta or value is None:
+        if not meta:
             continue
         name = f"{type(estimator).__name__}({f.name}={value!r})"
+        kinds = _kinds(type(estimator))[f.name]
+        flag = kinds and bool in kinds and str(getattr(value, "dtype", "")) == "bool"  # numpy's
+        if kinds and not flag and not any(isinstance(value, KINDS[kind][0]) for kind in kinds):
+            wanted = " or ".join(KINDS[kind][1] for kind in kinds)
+            raise TypeError(f"{name}: must be {wanted}, not {type(value).__name__}")
+        if value is None:
+            continue
         if meta["choices"] is not None and value not in meta["choices"]:
             raise ValueError(f"{name}: choose one of {', '.join(map(repr, meta['choices']))}")
         for bound, bad, words in (
@@ -34,11 +76,5 @@ def check_params(estimator: Any) -> None:
             ("gt", lambda v, b: v <= b, "more than"),
             ("le", lambda v, b: v > b, "at most"),
         ):
-            if meta[bound] is None or isinstance(value, str):
-                continue
-            try:
-                outside = bad(value, meta[bound])
-            except TypeError:
-                raise TypeError(f"{name}: must be a number, not {type(value).__name__}") from None
-            if outside:
+            if meta[bound] is not None and not isinstance(value, str) and bad(value, meta[bound]):
                 raise ValueError(f"{name}: must be {words} {meta[bound]}")

@@ -48,7 +48,7 @@ def get(key: str) -> type[Clusterer]:
     return getattr(import_module(f"coterie.methods.{module}"), name)
 
 
-def methods() -> dict[str, type[Clusterer]]:
+def list_methods() -> dict[str, type[Clusterer]]:
     """All methods, imported."""
     return {key: get(key) for key in METHODS}
 

@@ -28,4 +28,8 @@ def resolve_seed(random_state: int | np.random.RandomState | None) -> int:
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
-    return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise TypeError(
+        f"random_state={random_state!r}: must be a whole number, a numpy generator or None"
+    )

@@ -36,11 +36,6 @@ def within_scatter(z, labels, centers):
     return scatter
 
 
-def total_scatter(z):
-    mean = [sum(column) / len(z) for column in zip(*z, strict=True)]
-    return within_scatter(z, [0] * len(z), [mean])
-
-
 def lloyd(z, centers, steps):
     """Lloyd's iterations from given centres; no cluster may run empty."""
     for _ in range(steps):

@@ -18,22 +18,6 @@ def subkmeans_cost(z, labels, centers, rotation, m):
     return cost
 
 
-def dekm_target(h, centers, labels, rotation, axes):
-    target = []
-    for row, label in zip(h, labels, strict=True):
-        moved, goal = rotate(row, rotation), rotate(centers[label], rotation)
-        for axis in axes:
-            moved[axis] = goal[axis]
-        target.append(moved)
-    return target
-
-
-def weighted_distances(u, centers, beta):
-    return [
-        [sum(b**2 * (x - y) ** 2 for b, x, y in zip(beta, row, c)) for c in centers] for row in u
-    ]
-
-
 def cm_terms(x, gamma, mu):
     d, k = len(mu[0]), len(mu)
     dot = [[sum(mu[a][j] * mu[b][j] for j in range(d)) for b in range(k)] for a in range(k)]

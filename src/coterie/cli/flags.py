@@ -5,9 +5,10 @@ import dataclasses
 import difflib
 import re
 import tomllib
-import types
 import typing
 from pathlib import Path
+
+from coterie.params import simple_types
 
 # fields that have a flag of their own, or that only make sense in Python
 OWN = {"n_clusters", "random_state", "verbose", "checkpoint_dir", "callback", "time_budget"}
@@ -17,7 +18,6 @@ GROUPS = {
     "training": "training",
     "run": "running",
 }
-SIMPLE = (bool, int, float, str)
 
 
 class UsageError(ValueError):
@@ -70,22 +70,6 @@ def whole(text: str) -> int:
     if not re.fullmatch(r"\d+", text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return int(text)
-
-
-def simple_types(hint) -> list | None:
-    """The types of a field that a text can stand for, or None when there are none."""
-    members = [hint]
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        members = list(typing.get_args(hint))
-    found = []
-    for member in members:
-        if member in (*SIMPLE, type(None)):
-            found.append(member)
-        elif member in (tuple, list) or typing.get_origin(member) in (tuple, list):
-            found.append(tuple)
-        elif typing.get_origin(member) is typing.Literal:
-            found.extend({type(value): None for value in typing.get_args(member)})
-    return found if any(kind is not type(None) for kind in found) else None
 
 
 def read_value(text: str, kinds: list):

@@ -10,12 +10,12 @@ def run(argv: list[str]) -> int:
 
     from rich.table import Table
 
-    from coterie.registry import methods
+    from coterie.registry import list_methods
 
     table = Table(box=None, pad_edge=False)
     for title in ("method", "what it does", "variants", "reference"):
         table.add_column(title, no_wrap=title == "method")
-    for key, cls in methods().items():
+    for key, cls in list_methods().items():
         table.add_row(key, cls.summary, ", ".join(filter(None, cls.variants)), cls.reference)
     console().print(table)
     print(

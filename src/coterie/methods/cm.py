@@ -1,10 +1,9 @@
 """CM: the Clustering Module, a one-layer autoencoder whose code is a soft assignment."""
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ..batch import Batch, Terms
@@ -94,12 +93,7 @@ class Generative:
         -------
         (n, *shape of a row), in the units of the data
         """
-        check_is_fitted(cast(Any, self), "head_")
-        if not 0 <= cluster < self.n_clusters:
-            raise ValueError(
-                f"cluster={cluster} but there are {self.n_clusters}; "
-                f"give a number from 0 to {self.n_clusters - 1}"
-            )
+        self._check_clusters(cluster)
         center, spread = self.head_.centers[cluster], self.head_.spread[cluster]
         generator = torch_rng(self.seed_, "sample", cluster, random_state)
         with torch.inference_mode():

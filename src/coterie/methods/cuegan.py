@@ -274,8 +274,7 @@ class CueGAN(DeepClusterer):
     # -- looking inside ---------------------------------------------------------------------
     def sample(self, cluster: int, n: int = 10, random_state: int = 0) -> np.ndarray:
         """n generated rows of a cluster, in the shape and the units of X: (n, *shape)."""
-        if not 0 <= cluster < self.n_clusters:
-            raise ValueError(f"cluster={cluster}: clusters are numbered 0 to {self.n_clusters - 1}")
+        self._check_clusters(cluster)
         stream = torch.Generator().manual_seed(int(random_state))
         noise = torch.randn(n, self._noise_size(), generator=stream)
         with torch.inference_mode():

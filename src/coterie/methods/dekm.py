@@ -1,5 +1,6 @@
 """DEKM: deep embedded k-means (Guo, Lin, Ye 2021), its full-batch twin and its five strategies."""
 
+import math
 import time
 from typing import Any
 
@@ -202,8 +203,10 @@ class DEKM(DeepClusterer):
         The embedding and the clusters do not change: only the decoder gets a gradient.
         """
         rows = self._rows(X)
+        self._steps = math.ceil(rows.n / self.batch_size)
         world = join(self.devices)
-        with Progress(self.verbose if world.leader else 0, self.callback) as progress:
+        report = Progress(self.verbose if world.leader else 0, self.callback)
+        with torch.random.fork_rng(devices=[]), report as progress:
             engine = Engine(
                 rows, self.network_, self.assign, seed=self.seed_, world=world, progress=progress
             )

@@ -41,18 +41,6 @@ class TwoSpaces(DeepClusterer):
         keep[self._axes("full" if space == "embedding" else space)] = 1
         return self._to_input(self._map(self._rows(X), lambda z: self._decode(z, keep)))
 
-    def centers_in_input_space(self) -> np.ndarray:  # (k, *shape of a row)
-        """The cluster centres, decoded."""
-        with torch.inference_mode():
-            return self._to_input(self._decode(self.head_.centers).numpy())
-
-    def interpolate(self, a: int, b: int, steps: int = 8) -> np.ndarray:  # (steps, *shape)
-        """Decoded path from the centre of cluster a to that of cluster b."""
-        t = torch.linspace(0, 1, steps).unsqueeze(1)
-        with torch.inference_mode():
-            path = (1 - t) * self.head_.centers[a] + t * self.head_.centers[b]
-            return self._to_input(self._decode(path).numpy())
-
     def traverse(
         self, cluster: int, component: int = 0, steps: int = 8, reach: float = 2.0
     ) -> np.ndarray:  # (steps, *shape of a row)

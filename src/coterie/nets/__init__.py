@@ -1,5 +1,6 @@
 """Networks: modules with `encode` and `decode`, and nothing else."""
 
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -52,17 +53,20 @@ def build(
     initializer: str,
     generator: torch.Generator,
 ) -> nn.Module:
-    """`net`: "auto" (conv for images, MLP for the rest), "mlp", "conv", or a user's module(s)."""
+    """`net`: "auto" (conv for images, MLP for the rest), "mlp", "conv", or a user's module(s).
+
+    Modules are copied: a fit leaves the user's as they are, and the next one starts from them.
+    """
     if isinstance(net, (tuple, list)):
         encoder, decoder = net
-        return Pair(encoder, decoder)
+        return Pair(deepcopy(encoder), deepcopy(decoder))
     if isinstance(net, nn.Module):
         if not (hasattr(net, "encode") and hasattr(net, "decode")):
             raise TypeError(
                 f"net={type(net).__name__} needs the methods encode(x) and decode(z); "
                 "or give a pair: net=(encoder, decoder)"
             )
-        return net
+        return deepcopy(net)
     if net == "auto":
         net = "conv" if len(shape) == 3 and min(shape[1:]) >= 4 else "mlp"
     if net == "conv":

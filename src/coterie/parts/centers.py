@@ -16,7 +16,6 @@ __all__ = [
     "kmeans",
     "reseed_empty",
     "running_mean",
-    "total_scatter",
     "within_scatter",
 ]
 
@@ -47,12 +46,6 @@ def running_mean(centers, counts, z, labels, add_up=lambda t: t):
 def within_scatter(z, labels, centers):  # (n, d), (n,), (k, d) -> (d, d)
     """Sum over rows of ``(z - c)(z - c)'`` with c the centre of the row's cluster."""
     residual = z - centers[labels]
-    return residual.T @ residual
-
-
-def total_scatter(z):  # (n, d) -> (d, d)
-    """Sum over rows of ``(z - mean)(z - mean)'``."""
-    residual = z - z.mean(dim=0)
     return residual.T @ residual
 
 

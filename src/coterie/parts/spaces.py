@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from coterie.parts.assign import hard, squared_distances
-from coterie.parts.centers import cluster_sums, draw_far_rows, kmeans, within_scatter
+from coterie.parts.centers import cluster_sums, draw_far_rows, kmeans
 
 
 @dataclass(frozen=True)
@@ -90,39 +90,6 @@ def _complete(axes):  # (d, m) -> (d, d)
     rotation = torch.linalg.qr(axes.double(), mode="complete").Q.to(axes.dtype)
     rotation[:, : axes.shape[1]] = axes  # QR may flip their signs
     return rotation
-
-
-def within_rotation(z, labels, centers):  # (n, d), (n,), (k, d) -> (d, d), (d,)
-    """Eigenvectors (columns) and eigenvalues of the within-cluster scatter, ascending.
-
-    The last axis is the one along which clusters are widest: the one that DEKM moves.
-    """
-    scatter = within_scatter(z, labels, centers).double()
-    values, vectors = torch.linalg.eigh((scatter + scatter.T) / 2)
-    return vectors.to(z.dtype), values.to(z.dtype)
-
-
-@torch.no_grad()
-def dekm_target(h, centers, labels, rotation, axes):  # (n, d), (k, d), (n,), (d, d) -> (n, d)
-    """Frozen target of DEKM, in rotated coordinates.
-
-    The rotated old latents, with the coordinates in `axes` replaced by those of the centre. The
-    other coordinates keep their old values: that anchor is what holds the space open. Compare it
-    with ``f(x) @ rotation``, not with ``f(x)``.
-
-    Parameters
-    ----------
-    axes : index or indices of the rotated axes to move; -1 is the paper's greedy choice.
-    """
-    axes = torch.as_tensor(axes).reshape(-1)
-    target = h @ rotation
-    target[:, axes] = (centers @ rotation)[:, axes][labels]
-    return target
-
-
-def weighted_distances(u, centers, beta):  # (n, d), (k, d), (d,) -> (n, k)
-    """Distances ``sum_j beta_j^2 (u_j - c_j)^2`` of ACe/DeC (eq. 5); beta enters squared."""
-    return squared_distances(u * beta, centers * beta)
 
 
 def beta_optimum(within, total):  # (d,), (d,) -> (d,)
