@@ -190,12 +190,29 @@ class DeepClusterer(Clusterer):
         return join(self.devices)
 
     def _fit(self, rows: Rows) -> None:
-        world = self._world()
         self._steps = math.ceil(rows.n / self.batch_size)  # of an epoch
         keyed = self.checkpoint_dir is not None or self.cache_dir is not None
         fingerprint = rows.fingerprint() if keyed else ""
         checkpoint = self._checkpoint(fingerprint)
         network = self.build_network(rows.shape, torch_rng(self.seed_, "network"))
+        engine = self._run(rows, network, self._plan(network, fingerprint), checkpoint=checkpoint)
+        self.network_, self.head_ = engine.network.eval(), engine.head
+        self.history_, self.seconds_ = engine.history, engine.seconds
+        self.notes_ = engine.notes
+        self._after_fit()
+        self._warn_if_collapsed(rows)
+
+    def _run(
+        self,
+        rows: Rows,
+        network: nn.Module,
+        plan: list[Phase | Call],
+        *,
+        checkpoint: Checkpoint | None = None,
+        head: Head | None = None,
+    ) -> Engine:
+        """Carry network and head through a plan."""
+        world = self._world()
         with Progress(self.verbose if world.leader else 0, self.callback) as progress:
             engine = Engine(
                 rows,
@@ -209,12 +226,9 @@ class DeepClusterer(Clusterer):
                 time_budget=self.time_budget,
                 empty=self.empty,
             )
-            engine.run(self._plan(network, fingerprint))
-        self.network_, self.head_ = engine.network.eval(), engine.head
-        self.history_, self.seconds_ = engine.history, engine.seconds
-        self.notes_ = engine.notes
-        self._after_fit()
-        self._warn_if_collapsed(rows)
+            engine.head = head
+            engine.run(plan)
+        return engine
 
     def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         before: list[Phase | Call] = []

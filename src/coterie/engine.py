@@ -18,7 +18,7 @@ from .data.rows import Rows
 from .head import Head
 from .optim import load_optimizer, optimizer_tensors
 from .parts.centers import align, changed_share, reseed_empty
-from .phases import Call, Phase
+from .phases import Call, Phase, TrainingError
 from .progress import Progress
 from .rng import derive, numpy_rng, torch_rng
 from .sharing import everyone
@@ -26,10 +26,6 @@ from .state import Checkpoint, StateError
 from .world import World
 
 SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
-
-
-class TrainingError(RuntimeError):
-    """Training went wrong in a way that a result would hide: a NaN loss, an empty cluster."""
 
 
 class Engine:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 
+class TrainingError(RuntimeError):
+    """Training went wrong in a way that a result would hide: a NaN loss, an empty cluster."""
+
+
 @dataclass
 class Phase:
     """A stretch of training with one loss and one set of optimisers."""

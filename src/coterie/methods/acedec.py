@@ -1,6 +1,6 @@
 """ACe/DeC: the embedding split into what clusters and what does not (Miklautz et al. 2021)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -9,7 +9,6 @@ from torch import nn
 from ..batch import Batch, Step, Terms, View
 from ..data.rows import Rows
 from ..deep import DeepClusterer
-from ..engine import Engine
 from ..head import Head
 from ..params import param
 from ..parts.assign import squared_distances
@@ -36,6 +35,9 @@ from .dekm import DEKM
 from .dkm import DKM
 from .idec import IDEC
 from .twospaces import TwoSpaces
+
+if TYPE_CHECKING:
+    from ..engine import Engine
 
 OBJECTIVES = {"dcn": DCN, "dec": DEC, "idec": IDEC, "dkm": DKM, "dekm": DEKM}
 START_ROWS = 20_000  # rows that the start is settled on, at most
@@ -183,7 +185,7 @@ class ACeDeC(TwoSpaces):
         def alone(network: nn.Module, head: Head) -> dict:
             return {"main": ([head.V, head.b], optim)}
 
-        def recluster(engine: Engine) -> None:
+        def recluster(engine: "Engine") -> None:
             def make(z: torch.Tensor, rng: np.random.Generator) -> Head:
                 head = engine.head
                 u = z @ space_map(head).detach()
@@ -281,7 +283,7 @@ class ACeDeC(TwoSpaces):
         head.shared.copy_(z.mean(0))
         return labels
 
-    def _finish(self, engine: Engine) -> None:
+    def _finish(self, engine: "Engine") -> None:
         """State of the finished network; axes in the order of their beta, clusters first."""
         head, view = engine.head, View(engine)
         with torch.no_grad():

@@ -1,6 +1,6 @@
 """CM: the Clustering Module, a one-layer autoencoder whose code is a soft assignment."""
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -9,7 +9,6 @@ from torch import nn
 from ..batch import Batch, Terms
 from ..data.rows import Rows
 from ..deep import WithoutAutoencoder
-from ..engine import Engine
 from ..head import Head
 from ..nets import Identity
 from ..params import param
@@ -27,6 +26,9 @@ from ..parts.penalty import dirichlet_penalty
 from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
 from .kmeans import FlatRows
+
+if TYPE_CHECKING:
+    from ..engine import Engine
 
 # default strength of the prior: it grows with the rows' variance, as the other terms do, so that
 # the same clusters come out in another unit of length
@@ -50,7 +52,7 @@ class Generative:
     """What CM and C-Net share once they are trained: scores of restarts, and drawing new rows."""
 
     @torch.no_grad()
-    def _finish(self, engine: Engine) -> None:
+    def _finish(self, engine: "Engine") -> None:
         """Score every restart on all rows, choose one, and measure the spread of its clusters."""
         head, n = engine.head, engine.rows.n
         mu = centers_in(head)
@@ -102,7 +104,7 @@ class Generative:
 
 
 @torch.no_grad()
-def latents_of(engine: Engine) -> Any:
+def latents_of(engine: "Engine") -> Any:
     """This process's share of the rows through the network, chunk by chunk."""
     start, stop = engine.world.span(engine.rows.n)
     step = min(4096, engine.rows.chunk)
@@ -172,7 +174,7 @@ class CM(Generative, WithoutAutoencoder):
             Call(self._finish, "finish"),
         ]
 
-    def _start(self, engine: Engine) -> None:
+    def _start(self, engine: "Engine") -> None:
         d = engine.network.embedding_dim
         starts = []
         for r in range(self.n_init):

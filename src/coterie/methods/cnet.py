@@ -1,7 +1,7 @@
 """C-Net: the Clustering Module on the code of an autoencoder that is trained with it."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -10,7 +10,6 @@ from torch import nn
 from ..batch import Batch, Terms
 from ..data.rows import Rows
 from ..deep import DeepClusterer
-from ..engine import Engine
 from ..head import Head
 from ..nets.code import move_code
 from ..params import param
@@ -20,6 +19,9 @@ from ..parts.penalty import orthonormality
 from ..phases import Call, Phase
 from ..rng import derive
 from .cm import Generative, centers_in, gamma_of, prior_term, strength_of, total_variance
+
+if TYPE_CHECKING:
+    from ..engine import Engine
 
 TENSORS = ("encoder", "encoder_bias", "decoder", "decoder_bias")
 RECON_PER_VARIANCE = 0.3  # default weight of the reconstruction, times the rows' variance
@@ -175,7 +177,7 @@ class CNet(Generative, DeepClusterer):
             plan.insert(at + 1, Call(self._match, "init"))
         return plan
 
-    def _match(self, engine: Engine) -> None:
+    def _match(self, engine: "Engine") -> None:
         """Move the code to where orthonormal centres are.
 
         Its length is arbitrary and the module wants centres of length 1: left to the loss, the
@@ -200,7 +202,7 @@ class CNet(Generative, DeepClusterer):
         tensors = {name: self.module_rate * getattr(head, name) for name in TENSORS}
         return SimpleNamespace(**tensors, strength=head.strength)
 
-    def _finish(self, engine: Engine) -> None:
+    def _finish(self, engine: "Engine") -> None:
         for tensor in engine.head.parameters():
             tensor.data.mul_(self.module_rate)
         super()._finish(engine)

@@ -7,11 +7,11 @@ import torch
 
 from ..batch import Batch, Terms, View
 from ..deep import DeepClusterer
-from ..engine import TrainingError
 from ..head import Head
 from ..params import param
 from ..parts.assign import collapsed, kl, student_t, target_distribution
 from ..parts.lloyd import kmeans
+from ..phases import TrainingError
 
 
 class DEC(DeepClusterer):

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,14 +11,14 @@ from torch import nn
 
 from ..batch import Batch, Terms, View
 from ..deep import DeepClusterer
-from ..engine import Engine
 from ..head import Head
 from ..params import param
 from ..parts.centers import KMeansResult, kmeans, within_scatter
 from ..phases import Call, Phase
-from ..progress import Progress
-from ..world import join
 from .kmeans import gaussian_scores
+
+if TYPE_CHECKING:
+    from ..engine import Engine
 
 STRATEGIES = ("last", "random", "all", "random_raw", "all_raw")
 CLEARLY = 1e-3  # a fresh k-means wins if its inertia is lower by this share
@@ -170,7 +170,7 @@ class DEKM(DeepClusterer):
             return list(range(e))
         return [e - 1] if self.strategy == "last" else [int(rng.integers(e))]
 
-    def _finish(self, engine: Engine) -> None:
+    def _finish(self, engine: "Engine") -> None:
         """Centres, rotation and labels of the finished network."""
         with torch.no_grad():
             engine.labels = self.update(View(engine), engine.head)
@@ -189,7 +189,7 @@ class DEKM(DeepClusterer):
             rebuilt = batch.network.decode(z)
             return {"reconstruction": (batch.clean - rebuilt).square().flatten(1).sum(1).mean()}
 
-        def mark(engine: Engine) -> None:
+        def mark(engine: "Engine") -> None:
             engine.head.decoder.fill_(1)
 
         optim = self.optim(lr=self.pretrain_lr, schedule=self.pretrain_schedule)
@@ -204,14 +204,8 @@ class DEKM(DeepClusterer):
         """
         rows = self._rows(X)
         self._steps = math.ceil(rows.n / self.batch_size)
-        world = join(self.devices)
-        report = Progress(self.verbose if world.leader else 0, self.callback)
-        with torch.random.fork_rng(devices=[]), report as progress:
-            engine = Engine(
-                rows, self.network_, self.assign, seed=self.seed_, world=world, progress=progress
-            )
-            engine.head = self.head_
-            engine.run(self._decoding(epochs))
+        with torch.random.fork_rng(devices=[]):
+            engine = self._run(rows, self.network_, self._decoding(epochs), head=self.head_)
         self.history_ += engine.history
         for name, seconds in engine.seconds.items():
             self.seconds_[name] = self.seconds_.get(name, 0.0) + seconds

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -12,7 +12,6 @@ from ..batch import Batch, Terms, View
 from ..data.rows import Rows
 from ..deep import KINDS as OPTIMISERS
 from ..deep import SCHEDULES, WithoutAutoencoder
-from ..engine import Engine
 from ..head import Head
 from ..nets.body import FeatureNet
 from ..params import param
@@ -34,6 +33,9 @@ from ..world import join
 from .choosing import finalists, verdict
 from .rowfeatures import all_features, find_kind, moved_features, sparse_text, usual_neighbours
 from .views import mixed, thinned
+
+if TYPE_CHECKING:
+    from ..engine import Engine
 
 STEPS, REFINE_STEPS = 550, 100  # of a fit, at least
 EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
@@ -147,7 +149,7 @@ class Kith(WithoutAutoencoder):
             return plan
         return [*plan, self.phase("refine", refine, **common, **hooks), Call(_settle, "settle")]
 
-    def _start(self, engine: Engine) -> None:
+    def _start(self, engine: "Engine") -> None:
         """Features of all rows, their graph, and heads with random weights."""
         rows, network, world = engine.rows, engine.network, engine.world
         begin = time.perf_counter()
@@ -202,7 +204,7 @@ class Kith(WithoutAutoencoder):
         return mixed(batch, head, rows, key, self.mix, self.noise)
 
     # -- merging and choosing ---------------------------------------------------------------
-    def _choose(self, engine: Engine) -> None:
+    def _choose(self, engine: "Engine") -> None:
         """Merge the over-heads; of all clusterings the one with the lowest normalised cut wins."""
         head, k = engine.head, self.n_clusters
         with torch.no_grad():
@@ -226,7 +228,7 @@ class Kith(WithoutAutoencoder):
                 f"{alike:.2f}); taken: {name}; candidates_ has both"
             )
 
-    def _candidates(self, engine: Engine) -> dict[str, list[dict]]:
+    def _candidates(self, engine: "Engine") -> dict[str, list[dict]]:
         """Clusterings of the direct heads, and of the over-heads under three ways of merging."""
         head, n, k = engine.head, engine.rows.n, self.n_clusters
         rng = numpy_rng(engine.seed, "merge")
@@ -293,7 +295,7 @@ class Kith(WithoutAutoencoder):
             self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
 
 
-def _settle(engine: Engine) -> None:
+def _settle(engine: "Engine") -> None:
     """Normalisation by the moments of clean rows, the same ones on every process."""
     z = engine.head.z
     engine.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
