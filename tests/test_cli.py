@@ -211,6 +211,30 @@ def test_kill_9_and_resume_gives_the_same_bytes(moment, undisturbed, tmp_path):
     assert not (out / "checkpoint").exists()
 
 
+def test_none_and_the_word_none_survive_a_resume(tmp_path, monkeypatch):
+    """scale=None or inverse_temperature=1000 (its default) would be another run."""
+    from coterie.engine import Engine
+
+    X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    words = ["fit", str(tmp_path / "x.npy"), "--method", "dkm", "--clusters", "3", "--quiet"]
+    words += ["--augment", "none", "--scale", "none", "--inverse-temperature", "none"]
+    words += ["--hidden", "4", "--epochs", "2", "--pretrain-epochs", "1"]
+    words += ["--checkpoint-seconds", "0", "--no-baseline", "--out", str(tmp_path / "r")]
+    save = Engine._save
+
+    def save_and_stop(self, extra):
+        save(self, extra)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Engine, "_save", save_and_stop)
+    assert main(words) == 130
+    monkeypatch.setattr(Engine, "_save", save)
+    assert main(["fit", "--resume", "--out", str(tmp_path / "r"), "--quiet"]) == 0
+    model = coterie.load(tmp_path / "r")
+    assert model.augment == model.scale == "none" and model.inverse_temperature is None
+
+
 def test_ctrl_c_says_how_to_resume(undisturbed, tmp_path):
     out = tmp_path / "run"
     checkpoint = out / "checkpoint/checkpoint.safetensors"
