@@ -142,6 +142,21 @@ def test_labels_of_another_length(finished, tmp_path, capsys):
     assert "59 labels" in line and "60 rows" in line
 
 
+def test_data_that_changed_are_neither_scored_nor_drawn(tmp_path, capsys):
+    lines = [f"{i % 2 * 9 + i / 99},{'ab'[i % 2]}" for i in range(20)]
+    table, out = tmp_path / "t.csv", tmp_path / "r"
+    table.write_text("\n".join(["x,who", *lines]))
+    words = ["fit", table, "--method", "kmeans", "--clusters", "2", "--label-column", "who"]
+    assert main([*map(str, words), "--out", str(out), "--quiet"]) == 0
+    assert main(["evaluate", str(out)]) == 0
+    assert "1.0000" in capsys.readouterr().out
+    table.write_text("\n".join(["x,who", *lines[1::2], *lines[::2]]))  # as many rows as before
+    for command in ("evaluate", "report"):
+        line = refused(capsys, command, out)
+        assert "have changed since it began (20 rows, now 20; fingerprint" in line
+        assert "fit again" in line
+
+
 def test_data_without_labels_cannot_be_evaluated(finished, capsys):
     assert "no labels of its own" in refused(capsys, "evaluate", finished)
 

@@ -60,12 +60,24 @@ def load(source: str, options: dict, **more):
 
 
 def reload(run, **changes):
-    """The data of a run, read again as they were read for the fit."""
+    """The data of a run, read again as they were read for the fit; other data are refused."""
     from coterie.data import Recipe
 
     stored = run.meta["data"]
     options = {name: stored[name] for name in OPTIONS if name in stored}
-    return load(stored["source"], options | changes, recipe=Recipe.load(run.path))
+    dataset = load(stored["source"], options | changes, recipe=Recipe.load(run.path))
+    check_same(run.path, stored, dataset, "restore them or fit again")
+    return dataset
+
+
+def check_same(path, stored: dict, dataset, way_out: str):
+    """Refuse data that are not those of the run: its labels would stand beside other rows."""
+    was, now = stored.get("fingerprint"), dataset.fingerprint()
+    if was != now:
+        raise UsageError(
+            f"the data of {path} have changed since it began ({stored.get('rows')} rows, now "
+            f"{len(dataset)}; fingerprint {was}, now {now}); {way_out}"
+        )
 
 
 def absolute(source: str) -> str:
