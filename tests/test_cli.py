@@ -87,6 +87,21 @@ def test_evaluate_finds_labels_in_all_three_places(fitted, table, tmp_path, caps
         }
 
 
+def test_the_report_names_classes_as_the_labels_given_do(table, tmp_path):
+    out = tmp_path / "r"
+    words = ["fit", str(table), "--method", "kmeans", "--clusters", "3", "--out", str(out)]
+    assert main([*words, "--id-column", "name", "--label-column", "who", "--quiet"]) == 0
+    who = [row["who"] for row in read_labels(table)]
+    towns = {"ada": "Zurich", "bob": "Lima", "cleo": "Oslo"}
+    (tmp_path / "y.csv").write_text("\n".join(["label", *(towns[name] for name in who)]))
+    assert main(["report", str(out), "--labels", str(tmp_path / "y.csv")]) == 0
+    page = (out / "report.html").read_text()
+    assert all(f'<th title="{town}">' in page for town in towns.values())
+    assert '<th title="ada">' not in page
+    assert main(["report", str(out), "--labels", "who"]) == 0
+    assert '<th title="ada">' in (out / "report.html").read_text()
+
+
 def test_summary_marks_the_evaluation(fitted, capsys):
     assert main(["fit", "--resume", "--out", str(fitted)]) == 0
     told = capsys.readouterr().out

@@ -206,6 +206,14 @@ def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
     assert "Group 7 got no row at all" in text
 
 
+def test_only_the_own_classes_get_the_names_of_the_data_set(tmp_path):
+    data = fakes.table()
+    model = made(data, 3)
+    assert "Grignolino" in report.write(tmp_path, model, data, labels=data.labels).read_text()
+    other = np.arange(len(data)) % 3
+    assert "Grignolino" not in report.write(tmp_path, model, data, labels=other).read_text()
+
+
 def test_wrong_number_of_labels_is_refused(tmp_path):
     data = fakes.table()
     with pytest.raises(ValueError, match=r"\(5,\).*178 rows"):

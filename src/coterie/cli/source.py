@@ -89,16 +89,22 @@ def absolute(source: str) -> str:
 
 
 def known_labels(run, spec: str | None) -> np.ndarray:
-    """Classes of the rows of a run, from a file, from a column of its data, or from its data."""
+    """Classes of the rows of a run, from a file, from a column of its data, or from its data.
+
+    What a file or a column calls its classes is kept: numbers would be taken for the data's own.
+    """
     if spec is not None and Path(spec).is_file():
         labels = labels_from_file(Path(spec), run.ids)
     else:
-        labels = reload(run, **({"label_column": spec} if spec else {})).labels
+        dataset = reload(run, **({"label_column": spec} if spec else {}))
+        labels = dataset.labels
         if labels is None:
             raise UsageError(
                 f"{run.meta['data']['source']} has no labels of its own; "
                 "give --labels FILE or a column"
             )
+        if spec and dataset.label_names:
+            labels = np.array(dataset.label_names)[labels]
     rows = len(run.table)
     if len(labels) != rows:
         raise UsageError(f"{len(labels)} labels for {rows} rows of {run.path}; give one per row")
@@ -111,7 +117,7 @@ def labels_from_file(path: Path, ids: list[str] | None = None) -> np.ndarray:
         labels = np.load(path, allow_pickle=False)
         if labels.ndim != 1:
             raise UsageError(f"{path} has shape {labels.shape}; labels are one number per row")
-        return _codes(labels.tolist())
+        return labels
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = [row for row in csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")]
     rows = [row for row in rows if row]
@@ -123,18 +129,14 @@ def labels_from_file(path: Path, ids: list[str] | None = None) -> np.ndarray:
         close = next((m for m in (did_you_mean(h, LABEL_COLUMNS) for h in header) if m), "")
         raise UsageError(f"{path} has no column named label (but {', '.join(rows[0])}){close}")
     if column is None:  # one column without a header
-        return _codes([row[0] for row in rows])
+        return np.array([row[0] for row in rows])
     body = rows[1:]
     if "id" not in header or ids is None:
-        return _codes([row[column] for row in body])
+        return np.array([row[column] for row in body])
     by_id = {row[header.index("id")]: row[column] for row in body}
     if len(by_id) != len(ids):
         raise UsageError(f"{len(by_id)} labels in {path} for {len(ids)} rows; give one per row")
     missing = next((i for i in ids if i not in by_id), None)
     if missing is not None:
         raise UsageError(f"{path} has no label for row '{missing}'")
-    return _codes([by_id[i] for i in ids])
-
-
-def _codes(labels: list) -> np.ndarray:
-    return np.unique(np.array([str(label) for label in labels]), return_inverse=True)[1]
+    return np.array([by_id[i] for i in ids])
