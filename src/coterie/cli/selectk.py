@@ -44,8 +44,12 @@ def run(argv: list[str]) -> int:
     cls, variant = read_method(args.method)
     settings = cls.variants.get(variant, {}) | read_settings(args.set, [cls.key]).get(cls.key, {})
     dataset = load(args.data, {"words": cls.words} | data_options(args))
-    if args.high >= len(dataset):
-        raise UsageError(f"{dataset.name} has {len(dataset)} rows but --to is {args.high}")
+    rows = round(selectk.SHARE * len(dataset))
+    if args.high > rows:
+        raise UsageError(
+            f"each fit sees {rows} of the {len(dataset)} rows of {dataset.name}, but --to is "
+            f"{args.high}; lower --to or give more rows"
+        )
     out = Path(args.out or f"runs/{Path(args.data).stem}-{cls.key}-k")
     out.mkdir(parents=True, exist_ok=True)
 
