@@ -189,6 +189,28 @@ def test_compare_keeps_what_is_there(table, tmp_path, capsys):
     assert "other data or settings" in capsys.readouterr().err
 
 
+def test_compare_tells_variants_apart_on_the_page(table, tmp_path):
+    words = ["compare", str(table), "--methods", "kmeans:r,kmeans:p", "--clusters", "3", "--quiet"]
+    words += ["--out", str(tmp_path), "--drop", "name,who", "--report"]
+    assert main(words) == 0
+    page = (tmp_path / "compare.html").read_text()
+    assert "2 methods on people" in page
+    assert "kmeans-r, seed 0" in page and "kmeans-p, seed 0" in page
+
+
+def test_compare_goes_on_from_runs_without_classes(table, tmp_path, capsys):
+    words = ["compare", str(table), "--clusters", "3", "--quiet", "--out", str(tmp_path)]
+    assert main([*words, "--methods", "kmeans", "--drop", "name,who"]) == 0
+    assert "ACC" not in capsys.readouterr().out
+    words += ["--id-column", "name", "--label-column", "who"]
+    for methods in ("gmm,kmeans", "kmeans,gmm"):
+        assert main([*words, "--methods", methods]) == 0
+        told = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+        assert "ACC" in told["method"] and told["gmm"].count("1.000") > told["kmeans"].count(
+            "1.000"
+        )
+
+
 # -- stop and go on -------------------------------------------------------------------------
 SLOW = ["fit", "digits", "--method", "ae_kmeans", "--clusters", "10", "--hidden", "16"]
 SLOW += ["--pretrain-epochs", "8", "--n-init", "1", "--no-baseline", "--quiet"]

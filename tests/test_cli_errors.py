@@ -66,6 +66,10 @@ def snapshot(folder) -> dict:
         (["bench", "digits", "--methods", "kmeans", "--profile", "papr"], "did you mean paper?"),
         (["bench", "digits"], "--methods"),
         (["predict", "nowhere", "digits"], "is not a folder"),
+        (["compare", "X", "--methods", ",", "--out", "c"], "names 0 methods; give at least 1"),
+        (["compare", "X", "--methods", "leiden:*", "--out", "c"], "names 0 methods"),
+        (["compare", "X", "--methods", "kmeans", "--seeds", "0", "--out", "c"], "'0' is 0 seeds"),
+        (["bench", "digits", "--methods", "kmeans", "--seeds", "7-3"], "'7-3' is 0 seeds"),
     ],
 )
 def test_a_wrong_word_gets_a_suggestion(words, hint, capsys, tmp_path, monkeypatch):
@@ -140,6 +144,21 @@ def test_labels_of_another_length(finished, tmp_path, capsys):
     np.save(tmp_path / "y.npy", np.zeros(59, int))
     line = refused(capsys, "evaluate", finished, "--labels", tmp_path / "y.npy")
     assert "59 labels" in line and "60 rows" in line
+
+
+def test_labels_with_a_short_line(finished, tmp_path, capsys):
+    path = tmp_path / "y.csv"
+    path.write_text("id,label\n" + "".join(f"{i},a\n" for i in range(59)) + "59\n")
+    line = refused(capsys, "evaluate", finished, "--labels", path)
+    assert f"{path}, line 61: 1 cells but 2 in the first line" in line
+
+
+def test_predict_makes_the_folder_of_its_table(finished, data, tmp_path, capsys):
+    out = tmp_path / "new" / "folder" / "labels.csv"
+    assert main(["predict", finished, data, "--out", str(out)]) == 0
+    assert out.read_bytes() == Path(finished, "labels.csv").read_bytes()
+    line = refused(capsys, "predict", finished, data, "--out", Path(data, "labels.csv"))
+    assert line.startswith(f"coterie: {data}: ")
 
 
 def test_data_that_changed_are_neither_scored_nor_drawn(tmp_path, capsys):

@@ -119,10 +119,17 @@ def labels_from_file(path: Path, ids: list[str] | None = None) -> np.ndarray:
             raise UsageError(f"{path} has shape {labels.shape}; labels are one number per row")
         return labels
     with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")]
-    rows = [row for row in rows if row]
+        reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+        lines = {reader.line_num: row for row in reader if row}
+    rows = list(lines.values())
     if not rows:
         raise UsageError(f"{path} is empty; give one label per row")
+    for line, row in lines.items():
+        if len(row) != len(rows[0]):
+            raise UsageError(
+                f"{path}, line {line}: {len(row)} cells but {len(rows[0])} in the first line; "
+                "complete the line, or put text that holds a comma in quotes"
+            )
     header = [name.strip().lower() for name in rows[0]]
     column = next((header.index(name) for name in LABEL_COLUMNS if name in header), None)
     if column is None and len(header) > 1:
