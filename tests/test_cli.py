@@ -10,6 +10,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import coterie
 from coterie.cli import main
@@ -209,6 +210,22 @@ def test_compare_goes_on_from_runs_without_classes(table, tmp_path, capsys):
         assert "ACC" in told["method"] and told["gmm"].count("1.000") > told["kmeans"].count(
             "1.000"
         )
+
+
+def test_file_names_that_are_not_utf8(tmp_path, capfdbinary):
+    folder, out = tmp_path / "photos", tmp_path / "r"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(6):
+        name = os.fsencode(folder) + b"/\xff%d.png" % i
+        Image.fromarray(rng.integers(0, 255, (8, 8), dtype=np.uint8)).save(os.fsdecode(name))
+    words = ["fit", str(folder), "--method", "kmeans", "--clusters", "2", "--out", str(out)]
+    assert main([*words, "--quiet", "--report"]) == 0
+    table = (out / "labels.csv").read_bytes()
+    assert table.splitlines()[1].startswith(b"\xff0.png,")
+    assert main(["predict", str(out), str(folder)]) == 0
+    assert capfdbinary.readouterr().out == table
+    assert main(["evaluate", str(out), "--labels", str(out / "labels.csv")]) == 0
 
 
 # -- stop and go on -------------------------------------------------------------------------

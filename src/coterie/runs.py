@@ -55,7 +55,8 @@ class Run:
 
     @cached_property
     def table(self) -> list[list[str]]:
-        with open(self.path / "labels.csv", newline="", encoding="utf-8") as file:
+        path, as_is = self.path / "labels.csv", "surrogateescape"  # see labels_csv
+        with open(path, newline="", encoding="utf-8", errors=as_is) as file:
             return list(csv.reader(file))[1:]
 
     @property
@@ -192,7 +193,8 @@ def labels_csv(ids, labels, confidence=None, proba=None) -> bytes:
         sure = "" if confidence is None else f"{confidence[i]:.6g}"
         soft = [] if proba is None else [f"{p:.6g}" for p in proba[i]]
         out.writerow([row, int(label), sure, *soft])
-    return text.getvalue().encode("utf-8")
+    # a file name need not be UTF-8: Python holds such bytes as surrogates and gives them back here
+    return text.getvalue().encode("utf-8", "surrogateescape")
 
 
 def versions() -> dict[str, str]:

@@ -52,7 +52,7 @@ def run(argv: list[str]) -> int:
     if out:
         write_atomic(out, table)
     else:
-        sys.stdout.write(table.decode("utf-8"))
+        sys.stdout.buffer.write(table)  # bytes: a row may be named after any file
     return 0
 
 

@@ -118,7 +118,7 @@ def labels_from_file(path: Path, ids: list[str] | None = None) -> np.ndarray:
         if labels.ndim != 1:
             raise UsageError(f"{path} has shape {labels.shape}; labels are one number per row")
         return labels
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
         reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
         lines = {reader.line_num: row for row in reader if row}
     rows = list(lines.values())
