@@ -118,6 +118,42 @@ def test_overwrite_with_bad_input_keeps_the_old_run(finished, data, capsys):
     assert snapshot(finished) == before
 
 
+def test_training_that_fails_brings_the_old_run_back(finished, tmp_path, capsys):
+    np.save(tmp_path / "same.npy", np.ones((60, 4), np.float32))
+    words = ["fit", tmp_path / "same.npy", "--method", "dec", "--clusters", 3, "--hidden", 4]
+    words += ["--pretrain-epochs", 1, "--checkpoint-seconds", 0, "--quiet"]
+    before = snapshot(finished)
+    line = refused(capsys, *words, "--out", finished, "--overwrite")
+    assert "the same soft assignment" in line and "unexpected" not in line
+    assert snapshot(finished) == before
+    refused(capsys, *words, "--out", tmp_path / "new")  # a resume would meet the same end
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_stopped_overwrite_can_go_on_and_leaves_nothing_of_the_old_run(
+    finished, data, tmp_path, monkeypatch
+):
+    from coterie.engine import Engine
+
+    Path(finished, "model.onnx").write_text("of the old model")
+    words = ["fit", data, "--method", "dec", "--clusters", "3", "--hidden", "4", "--epochs", "1"]
+    words += ["--pretrain-epochs", "1", "--checkpoint-seconds", "0", "--quiet", "--out", finished]
+    save = Engine._save
+
+    def save_and_stop(self, extra):
+        save(self, extra)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Engine, "_save", save_and_stop)
+    assert main([*words, "--overwrite"]) == 130
+    assert main(["predict", finished, data]) == 2  # the old model is not taken for the new one
+    monkeypatch.setattr(Engine, "_save", save)
+    assert main(["fit", "--resume", "--out", finished, "--quiet"]) == 0
+    assert main([*words[:-1], str(tmp_path / "fresh")]) == 0
+    again, fresh = snapshot(finished), snapshot(tmp_path / "fresh")
+    assert again.keys() == fresh.keys() and again["labels.csv"] == fresh["labels.csv"]
+
+
 def test_more_clusters_than_rows_leaves_nothing_behind(data, tmp_path, capsys):
     out = tmp_path / "new"
     line = refused(capsys, "fit", data, "--method", "kmeans", "--clusters", 61, "--out", out)

@@ -37,9 +37,11 @@ class Plan:
 def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
     """Fit, and write the run folder.
 
-    An interrupt leaves the folder resumable. An error before the first checkpoint leaves nothing
-    behind.
+    An interrupt leaves the folder resumable. An error before the first checkpoint, or in training,
+    leaves the folder as it was.
     """
+    from coterie.engine import TrainingError
+
     if dataset is None:
         dataset = _load(plan)
     estimator = _estimator(plan, dataset)
@@ -66,7 +68,6 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
             _same_data(plan.out, dataset)
         with _named_errors(plan.out), runs.writing(plan.out, meta, overwrite=overwrite) as path:
             try:
-                dataset.recipe.save(path)
                 estimator.set_params(verbose=int(not plan.quiet), **_run_fields(plan, path))
                 with _together():
                     estimator.fit(dataset.X)
@@ -78,8 +79,9 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                     file=sys.stderr,
                 )
                 raise
-            except Exception:
-                runs.withdraw(path)
+            except Exception as error:
+                # equal steps meet an equal end: a resume cannot get past what went wrong in training
+                runs.withdraw(path, hopeless=isinstance(error, TrainingError))
                 raise
     return runs.read(plan.out)
 

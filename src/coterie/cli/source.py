@@ -120,11 +120,11 @@ def labels_from_file(path: Path, ids: list[str] | None = None) -> np.ndarray:
         return labels
     with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
         reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
-        lines = {reader.line_num: row for row in reader if row}
-    rows = list(lines.values())
+        lines = [(reader.line_num, row) for row in reader if row]
+    rows = [row for _, row in lines]
     if not rows:
         raise UsageError(f"{path} is empty; give one label per row")
-    for line, row in lines.items():
+    for line, row in lines:
         if len(row) != len(rows[0]):
             raise UsageError(
                 f"{path}, line {line}: {len(row)} cells but {len(rows[0])} in the first line; "
