@@ -118,6 +118,17 @@ def test_overwrite_with_bad_input_keeps_the_old_run(finished, data, capsys):
     assert snapshot(finished) == before
 
 
+def test_demo_replaces_its_own_folder_only(finished, tmp_path, capsys, monkeypatch):
+    before = snapshot(finished)
+    line = refused(capsys, "demo", "--method", "kmeans", "--out", finished)
+    assert "holds a run already; use --overwrite" in line
+    assert snapshot(finished) == before
+    monkeypatch.chdir(tmp_path)
+    for words in ([], [], ["--out", finished, "--overwrite"]):
+        assert main(["demo", "--method", "kmeans", *words]) == 0
+    assert Path(tmp_path, "runs/demo/report.html").exists() and snapshot(finished) != before
+
+
 def test_training_that_fails_brings_the_old_run_back(finished, tmp_path, capsys):
     np.save(tmp_path / "same.npy", np.ones((60, 4), np.float32))
     words = ["fit", tmp_path / "same.npy", "--method", "dec", "--clusters", 3, "--hidden", 4]

@@ -61,6 +61,12 @@ def test_command_writes_table_and_picture(tmp_path, capsys):
     assert (tmp_path / "k" / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert cli.main(words.replace("--from 2", "--from 9").split()) == 2
     assert "no range" in capsys.readouterr().err
+    (tmp_path / "k" / "curves.csv").write_text("mine")
+    assert cli.main(words.split()) == 2
+    assert "curves.csv exists" in capsys.readouterr().err
+    assert (tmp_path / "k" / "curves.csv").read_text() == "mine"
+    assert cli.main([*words.split(), "--overwrite"]) == 0
+    assert (tmp_path / "k" / "curves.csv").read_text().startswith("k,stability")
 
 
 def test_a_fit_sees_fewer_rows_than_there_are(tmp_path, capsys):
