@@ -81,7 +81,7 @@ def test_save_refuses_a_folder_with_other_files(blobs, tmp_path):
 def test_a_model_is_replaced_on_demand_only(blobs, tmp_path):
     quick("kmeans").fit(blobs[0]).save(tmp_path / "m")
     other = quick("kmeans", n_clusters=2).fit(blobs[0])
-    with pytest.raises(StateError, match="holds a model already; .* overwrite=True"):
+    with pytest.raises(StateError, match=r"holds a model already; .* overwrite=True"):
         other.save(tmp_path / "m")
     assert coterie.load(tmp_path / "m").n_clusters == 3
     other.save(tmp_path / "m", overwrite=True)

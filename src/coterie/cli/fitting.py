@@ -80,7 +80,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                 )
                 raise
             except Exception as error:
-                # equal steps meet an equal end: a resume cannot get past what went wrong in training
+                # every resume takes the same steps: what went wrong in training would again
                 runs.withdraw(path, hopeless=isinstance(error, TrainingError))
                 raise
     return runs.read(plan.out)
