@@ -10,6 +10,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import coterie
 from coterie.cli import main
@@ -85,6 +86,21 @@ def test_evaluate_finds_labels_in_all_three_places(fitted, table, tmp_path, caps
             "NMI (geometric)": "1.0000",
             "ARI": "1.0000",
         }
+
+
+def test_the_report_names_classes_as_the_labels_given_do(table, tmp_path):
+    out = tmp_path / "r"
+    words = ["fit", str(table), "--method", "kmeans", "--clusters", "3", "--out", str(out)]
+    assert main([*words, "--id-column", "name", "--label-column", "who", "--quiet"]) == 0
+    who = [row["who"] for row in read_labels(table)]
+    towns = {"ada": "Zurich", "bob": "Lima", "cleo": "Oslo"}
+    (tmp_path / "y.csv").write_text("\n".join(["label", *(towns[name] for name in who)]))
+    assert main(["report", str(out), "--labels", str(tmp_path / "y.csv")]) == 0
+    page = (out / "report.html").read_text()
+    assert all(f'<th title="{town}">' in page for town in towns.values())
+    assert '<th title="ada">' not in page
+    assert main(["report", str(out), "--labels", "who"]) == 0
+    assert '<th title="ada">' in (out / "report.html").read_text()
 
 
 def test_summary_marks_the_evaluation(fitted, capsys):
@@ -174,6 +190,44 @@ def test_compare_keeps_what_is_there(table, tmp_path, capsys):
     assert "other data or settings" in capsys.readouterr().err
 
 
+def test_compare_tells_variants_apart_on_the_page(table, tmp_path):
+    words = ["compare", str(table), "--methods", "kmeans:r,kmeans:p", "--clusters", "3", "--quiet"]
+    words += ["--out", str(tmp_path), "--drop", "name,who", "--report"]
+    assert main(words) == 0
+    page = (tmp_path / "compare.html").read_text()
+    assert "2 methods on people" in page
+    assert "kmeans-r, seed 0" in page and "kmeans-p, seed 0" in page
+
+
+def test_compare_goes_on_from_runs_without_classes(table, tmp_path, capsys):
+    words = ["compare", str(table), "--clusters", "3", "--quiet", "--out", str(tmp_path)]
+    assert main([*words, "--methods", "kmeans", "--drop", "name,who"]) == 0
+    assert "ACC" not in capsys.readouterr().out
+    words += ["--id-column", "name", "--label-column", "who"]
+    for methods in ("gmm,kmeans", "kmeans,gmm"):
+        assert main([*words, "--methods", methods]) == 0
+        told = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+        assert "ACC" in told["method"] and told["gmm"].count("1.000") > told["kmeans"].count(
+            "1.000"
+        )
+
+
+def test_file_names_that_are_not_utf8(tmp_path, capfdbinary):
+    folder, out = tmp_path / "photos", tmp_path / "r"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(6):
+        name = os.fsencode(folder) + b"/\xff%d.png" % i
+        Image.fromarray(rng.integers(0, 255, (8, 8), dtype=np.uint8)).save(os.fsdecode(name))
+    words = ["fit", str(folder), "--method", "kmeans", "--clusters", "2", "--out", str(out)]
+    assert main([*words, "--quiet", "--report"]) == 0
+    table = (out / "labels.csv").read_bytes()
+    assert table.splitlines()[1].startswith(b"\xff0.png,")
+    assert main(["predict", str(out), str(folder)]) == 0
+    assert capfdbinary.readouterr().out == table
+    assert main(["evaluate", str(out), "--labels", str(out / "labels.csv")]) == 0
+
+
 # -- stop and go on -------------------------------------------------------------------------
 SLOW = ["fit", "digits", "--method", "ae_kmeans", "--clusters", "10", "--hidden", "16"]
 SLOW += ["--pretrain-epochs", "8", "--n-init", "1", "--no-baseline", "--quiet"]
@@ -209,6 +263,30 @@ def test_kill_9_and_resume_gives_the_same_bytes(moment, undisturbed, tmp_path):
     assert main(["fit", "--resume", "--out", str(out), "--no-baseline", "--quiet"]) == 0
     assert (out / "labels.csv").read_bytes() == undisturbed
     assert not (out / "checkpoint").exists()
+
+
+def test_none_and_the_word_none_survive_a_resume(tmp_path, monkeypatch):
+    """scale=None or inverse_temperature=1000 (its default) would be another run."""
+    from coterie.engine import Engine
+
+    X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    words = ["fit", str(tmp_path / "x.npy"), "--method", "dkm", "--clusters", "3", "--quiet"]
+    words += ["--augment", "none", "--scale", "none", "--inverse-temperature", "none"]
+    words += ["--hidden", "4", "--epochs", "2", "--pretrain-epochs", "1"]
+    words += ["--checkpoint-seconds", "0", "--no-baseline", "--out", str(tmp_path / "r")]
+    save = Engine._save
+
+    def save_and_stop(self, extra):
+        save(self, extra)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Engine, "_save", save_and_stop)
+    assert main(words) == 130
+    monkeypatch.setattr(Engine, "_save", save)
+    assert main(["fit", "--resume", "--out", str(tmp_path / "r"), "--quiet"]) == 0
+    model = coterie.load(tmp_path / "r")
+    assert model.augment == model.scale == "none" and model.inverse_temperature is None
 
 
 def test_ctrl_c_says_how_to_resume(undisturbed, tmp_path):

@@ -66,6 +66,10 @@ def snapshot(folder) -> dict:
         (["bench", "digits", "--methods", "kmeans", "--profile", "papr"], "did you mean paper?"),
         (["bench", "digits"], "--methods"),
         (["predict", "nowhere", "digits"], "is not a folder"),
+        (["compare", "X", "--methods", ",", "--out", "c"], "names 0 methods; give at least 1"),
+        (["compare", "X", "--methods", "leiden:*", "--out", "c"], "names 0 methods"),
+        (["compare", "X", "--methods", "kmeans", "--seeds", "0", "--out", "c"], "'0' is 0 seeds"),
+        (["bench", "digits", "--methods", "kmeans", "--seeds", "7-3"], "'7-3' is 0 seeds"),
     ],
 )
 def test_a_wrong_word_gets_a_suggestion(words, hint, capsys, tmp_path, monkeypatch):
@@ -114,6 +118,53 @@ def test_overwrite_with_bad_input_keeps_the_old_run(finished, data, capsys):
     assert snapshot(finished) == before
 
 
+def test_demo_replaces_its_own_folder_only(finished, tmp_path, capsys, monkeypatch):
+    before = snapshot(finished)
+    line = refused(capsys, "demo", "--method", "kmeans", "--out", finished)
+    assert "holds a run already; use --overwrite" in line
+    assert snapshot(finished) == before
+    monkeypatch.chdir(tmp_path)
+    for words in ([], [], ["--out", finished, "--overwrite"]):
+        assert main(["demo", "--method", "kmeans", *words]) == 0
+    assert Path(tmp_path, "runs/demo/report.html").exists() and snapshot(finished) != before
+
+
+def test_training_that_fails_brings_the_old_run_back(finished, tmp_path, capsys):
+    np.save(tmp_path / "same.npy", np.ones((60, 4), np.float32))
+    words = ["fit", tmp_path / "same.npy", "--method", "dec", "--clusters", 3, "--hidden", 4]
+    words += ["--pretrain-epochs", 1, "--checkpoint-seconds", 0, "--quiet"]
+    before = snapshot(finished)
+    line = refused(capsys, *words, "--out", finished, "--overwrite")
+    assert "the same soft assignment" in line and "unexpected" not in line
+    assert snapshot(finished) == before
+    refused(capsys, *words, "--out", tmp_path / "new")  # a resume would meet the same end
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_stopped_overwrite_can_go_on_and_leaves_nothing_of_the_old_run(
+    finished, data, tmp_path, monkeypatch
+):
+    from coterie.engine import Engine
+
+    Path(finished, "model.onnx").write_text("of the old model")
+    words = ["fit", data, "--method", "dec", "--clusters", "3", "--hidden", "4", "--epochs", "1"]
+    words += ["--pretrain-epochs", "1", "--checkpoint-seconds", "0", "--quiet", "--out", finished]
+    save = Engine._save
+
+    def save_and_stop(self, extra):
+        save(self, extra)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Engine, "_save", save_and_stop)
+    assert main([*words, "--overwrite"]) == 130
+    assert main(["predict", finished, data]) == 2  # the old model is not taken for the new one
+    monkeypatch.setattr(Engine, "_save", save)
+    assert main(["fit", "--resume", "--out", finished, "--quiet"]) == 0
+    assert main([*words[:-1], str(tmp_path / "fresh")]) == 0
+    again, fresh = snapshot(finished), snapshot(tmp_path / "fresh")
+    assert again.keys() == fresh.keys() and again["labels.csv"] == fresh["labels.csv"]
+
+
 def test_more_clusters_than_rows_leaves_nothing_behind(data, tmp_path, capsys):
     out = tmp_path / "new"
     line = refused(capsys, "fit", data, "--method", "kmeans", "--clusters", 61, "--out", out)
@@ -140,6 +191,36 @@ def test_labels_of_another_length(finished, tmp_path, capsys):
     np.save(tmp_path / "y.npy", np.zeros(59, int))
     line = refused(capsys, "evaluate", finished, "--labels", tmp_path / "y.npy")
     assert "59 labels" in line and "60 rows" in line
+
+
+def test_labels_with_a_short_line(finished, tmp_path, capsys):
+    path = tmp_path / "y.csv"
+    path.write_text("id,label\n" + "".join(f"{i},a\n" for i in range(59)) + "59\n")
+    line = refused(capsys, "evaluate", finished, "--labels", path)
+    assert f"{path}, line 61: 1 cells but 2 in the first line" in line
+
+
+def test_predict_makes_the_folder_of_its_table(finished, data, tmp_path, capsys):
+    out = tmp_path / "new" / "folder" / "labels.csv"
+    assert main(["predict", finished, data, "--out", str(out)]) == 0
+    assert out.read_bytes() == Path(finished, "labels.csv").read_bytes()
+    line = refused(capsys, "predict", finished, data, "--out", Path(data, "labels.csv"))
+    assert line.startswith(f"coterie: {data}: ")
+
+
+def test_data_that_changed_are_neither_scored_nor_drawn(tmp_path, capsys):
+    lines = [f"{i % 2 * 9 + i / 99},{'ab'[i % 2]}" for i in range(20)]
+    table, out = tmp_path / "t.csv", tmp_path / "r"
+    table.write_text("\n".join(["x,who", *lines]))
+    words = ["fit", table, "--method", "kmeans", "--clusters", "2", "--label-column", "who"]
+    assert main([*map(str, words), "--out", str(out), "--quiet"]) == 0
+    assert main(["evaluate", str(out)]) == 0
+    assert "1.0000" in capsys.readouterr().out
+    table.write_text("\n".join(["x,who", *lines[1::2], *lines[::2]]))  # as many rows as before
+    for command in ("evaluate", "report"):
+        line = refused(capsys, command, out)
+        assert "have changed since it began (20 rows, now 20; fingerprint" in line
+        assert "fit again" in line
 
 
 def test_data_without_labels_cannot_be_evaluated(finished, capsys):

@@ -62,6 +62,20 @@ def test_pictures_have_the_right_tiles(model):
         plot._tiles([np.zeros((3, 16))])
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.float32])
+def test_dark_rows_and_what_is_made_of_them_stay_dark(kind):
+    class Halves:
+        def reconstruct(self, X):
+            return X / np.float32(2)  # in the units of the data, as all models do
+
+    X = np.ones((8, 4, 4), kind)
+    X[4:] = 200
+    picture = plot.reconstruction_pairs(Halves(), X, n=4).images[0].get_array()
+    assert picture.max() < 0.01
+    picture = plot.reconstruction_pairs(Halves(), X[::-1], n=4).images[0].get_array()
+    assert picture[:4].min() > 0.7 and abs(picture[4:] - picture[0, 0] / 2).max() < 0.01
+
+
 def test_learning_curves_draw_terms_and_phases(model):
     ax = plot.learning_curves(model)
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["recon", "kl"]

@@ -206,6 +206,14 @@ def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
     assert "Group 7 got no row at all" in text
 
 
+def test_only_the_own_classes_get_the_names_of_the_data_set(tmp_path):
+    data = fakes.table()
+    model = made(data, 3)
+    assert "Grignolino" in report.write(tmp_path, model, data, labels=data.labels).read_text()
+    other = np.arange(len(data)) % 3
+    assert "Grignolino" not in report.write(tmp_path, model, data, labels=other).read_text()
+
+
 def test_wrong_number_of_labels_is_refused(tmp_path):
     data = fakes.table()
     with pytest.raises(ValueError, match=r"\(5,\).*178 rows"):
@@ -233,9 +241,17 @@ def test_colour_and_float_pictures():
     color = pictures.Canvas(rng.random((4, 9, 7, 3)))
     assert color.is_color and color.draw(rng.random((2, 9, 7, 3)))[0].mode == "RGB"
     one = pictures.Canvas(np.zeros((4, 6, 6, 1), np.uint8))
-    assert one.draw(np.ones((1, 6, 6, 1), np.float32))[0].getpixel((0, 0)) == 255
+    assert one.draw(np.full((1, 6, 6, 1), 255, np.float32))[0].getpixel((0, 0)) == 255
     wide = pictures.Canvas(rng.normal(size=(4, 200, 100)))
     assert wide.draw(rng.normal(size=(1, 200, 100)))[0].size == (48, 96)
+
+
+def test_dark_rows_are_drawn_dark_whatever_lies_beside_them():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.random((5, 6, 6)), 255 * rng.random((5, 6, 6))])
+    for canvas in (pictures.Canvas(X), pictures.Canvas(X.astype(np.uint8))):
+        assert canvas.pixels(X[:5]).max() <= 1  # alone, or with bright ones
+        np.testing.assert_array_equal(canvas.pixels(X[:5]), canvas.pixels(X)[:5])
 
 
 def test_maps_are_placed_and_packed():

@@ -25,9 +25,10 @@ def test_toml_round_trip(data):
 
 
 def test_toml_of_numpy_and_none():
-    data = {"p": {"a": np.float32(0.5), "b": np.arange(2), "c": None, "d": (1, "x")}}
+    data = {"p": {"a": np.float32(0.5), "b": np.arange(2), "c": None, "d": (1, "x")}, "n": None}
+    data["p"] |= {"scale": "none", "e": {"f": None, "g": 1}}
     assert tomllib.loads(to_toml(data)) == {
-        "p": {"a": 0.5, "b": [0, 1], "c": "none", "d": [1, "x"]}
+        "p": {"a": 0.5, "b": [0, 1], "d": [1, "x"], "scale": "none", "e": {"g": 1}}
     }
 
 

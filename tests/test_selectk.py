@@ -61,3 +61,17 @@ def test_command_writes_table_and_picture(tmp_path, capsys):
     assert (tmp_path / "k" / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert cli.main(words.replace("--from 2", "--from 9").split()) == 2
     assert "no range" in capsys.readouterr().err
+    (tmp_path / "k" / "curves.csv").write_text("mine")
+    assert cli.main(words.split()) == 2
+    assert "curves.csv exists" in capsys.readouterr().err
+    assert (tmp_path / "k" / "curves.csv").read_text() == "mine"
+    assert cli.main([*words.split(), "--overwrite"]) == 0
+    assert (tmp_path / "k" / "curves.csv").read_text().startswith("k,stability")
+
+
+def test_a_fit_sees_fewer_rows_than_there_are(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs()[:10])
+    words = f"select-k {tmp_path / 'x.npy'} --method kmeans --quiet --out {tmp_path / 'k'}"
+    assert cli.main([*words.split(), "--to", "9"]) == 2
+    assert "8 of the 10 rows of x, but --to is 9; lower --to" in capsys.readouterr().err
+    assert cli.main([*words.split(), "--to", "8"]) == 0

@@ -78,10 +78,25 @@ def test_save_refuses_a_folder_with_other_files(blobs, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_saving_twice_replaces_the_model(blobs, tmp_path):
+def test_a_model_is_replaced_on_demand_only(blobs, tmp_path):
     quick("kmeans").fit(blobs[0]).save(tmp_path / "m")
-    quick("kmeans", n_clusters=2).fit(blobs[0]).save(tmp_path / "m")
+    other = quick("kmeans", n_clusters=2).fit(blobs[0])
+    with pytest.raises(StateError, match=r"holds a model already; .* overwrite=True"):
+        other.save(tmp_path / "m")
+    assert coterie.load(tmp_path / "m").n_clusters == 3
+    other.save(tmp_path / "m", overwrite=True)
     assert coterie.load(tmp_path / "m").n_clusters == 2
+
+
+def test_the_model_of_a_run_is_never_replaced(blobs, tmp_path):
+    from coterie import runs
+    from coterie.data import load
+
+    with runs.writing(tmp_path / "r", {}) as path:
+        runs.finish(path, quick("kmeans").fit(blobs[0]), load(blobs[0]), {})
+    with pytest.raises(StateError, match="holds a finished run; give a new folder"):
+        quick("kmeans", n_clusters=2).fit(blobs[0]).save(path, overwrite=True)
+    assert coterie.load(path).n_clusters == 3
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

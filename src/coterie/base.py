@@ -135,8 +135,11 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         prefix = type(self).__name__.lower()
         return np.asarray([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)
 
-    def save(self, folder: Any) -> None:
-        """Write model.safetensors and model.json; `coterie.load(folder)` brings it back."""
+    def save(self, folder: Any, *, overwrite: bool = False) -> None:
+        """Write model.safetensors and model.json; `coterie.load(folder)` brings it back.
+
+        A model that is there already is only replaced with `overwrite`, that of a run never.
+        """
         check_is_fitted(self, "head_")
         tensors = {f"network.{k}": v for k, v in self.network_.state_dict().items()}
         tensors |= {f"head.{k}": v for k, v in self.head_.tensors(("param", "state")).items()}
@@ -158,6 +161,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             folder,
             tensors,
             {"method": self.key, "params": self._params_for_file(), "fitted": fitted},
+            overwrite,
         )
 
     @classmethod

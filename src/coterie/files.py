@@ -40,15 +40,17 @@ def write_toml(path, data: dict):
 def to_toml(data: dict) -> str:
     """TOML for plain values: the standard library reads the format but does not write it.
 
-    TOML has no null: None inside a table is written as the word "none".
+    TOML has no null: what is None is left out. (The word "none" is a value: --scale none.)
     """
-    top = [f"{_key(k)} = {_value(v)}" for k, v in data.items() if not isinstance(v, dict)]
-    blocks = ["\n".join(top)]
+    blocks = ["\n".join(_pairs({k: v for k, v in data.items() if not isinstance(v, dict)}))]
     for name, table in data.items():
         if isinstance(table, dict):
-            lines = [f"{_key(k)} = {_value(v)}" for k, v in table.items()]
-            blocks.append("\n".join([f"[{_key(name)}]", *lines]))
+            blocks.append("\n".join([f"[{_key(name)}]", *_pairs(table)]))
     return "\n\n".join(blocks) + "\n"
+
+
+def _pairs(table: dict) -> list[str]:
+    return [f"{_key(k)} = {_value(v)}" for k, v in table.items() if v is not None]
 
 
 def _key(name) -> str:
@@ -63,11 +65,10 @@ def _value(value) -> str:
     if isinstance(value, (int, float)):
         return repr(value)
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(_pairs(value)) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(v) for v in value) + "]"
-    text = "none" if value is None else str(value)
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def plain(value):

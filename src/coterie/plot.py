@@ -150,12 +150,12 @@ def traversal(model, clusters, *, component: int = 0, steps: int = 9, ax: Any = 
 
 def reconstruction_pairs(model, X, *, n: int = 10, ax: Any = None, **kwargs):
     """Rows (above) and what the model makes of them (below); kwargs go to `reconstruct`."""
-    X = np.asarray(X[:n])
-    made = np.asarray(model.reconstruct(X, **kwargs))
-    shown = X / 255 if X.dtype == np.uint8 else X
-    if X.dtype == np.uint8 and made.max() > 1.5:
-        made = made / 255
-    return _show(ax, [shown, np.clip(made, shown.min(), shown.max())], ["data", "model"])
+    # black and white come from rows of the whole data: a few dark ones stay dark
+    probe, some = np.asarray(X[:: max(1, len(X) // 500)]), np.asarray(X[:n])
+    low, high = (0, 255) if probe.dtype == np.uint8 else (probe.min(), probe.max())
+    pairs = some, np.asarray(model.reconstruct(some, **kwargs))
+    unit = [(np.clip(rows, low, high) - low) / ((high - low) or 1) for rows in pairs]
+    return _show(ax, unit, ["data", "model"])
 
 
 def learning_curves(history, *, terms=None, ax: Any = None, log: bool = False):

@@ -11,6 +11,7 @@ import dataclasses
 import fcntl
 import io
 import json
+import os
 import platform
 import shutil
 import tomllib
@@ -32,10 +33,12 @@ PRODUCTS = (
     "history.jsonl",
     "model.json",
     "model.safetensors",
+    "model.onnx",
     "recipe.json",
     "recipe.safetensors",
     "report.html",
 )
+REPLACED = ".run.toml.old"  # a finished run's run.toml, until the run that replaces it is done too
 PACKAGES = ("coterie", "torch", "numpy", "scipy", "scikit-learn")
 
 
@@ -55,7 +58,8 @@ class Run:
 
     @cached_property
     def table(self) -> list[list[str]]:
-        with open(self.path / "labels.csv", newline="", encoding="utf-8") as file:
+        path, as_is = self.path / "labels.csv", "surrogateescape"  # see labels_csv
+        with open(path, newline="", encoding="utf-8", errors=as_is) as file:
             return list(csv.reader(file))[1:]
 
     @property
@@ -127,7 +131,8 @@ def check_target(path, *, resume: bool = False, overwrite: bool = False) -> dict
 def writing(path, meta: dict, *, overwrite: bool = False):
     """Open a run folder for writing, alone; `meta` becomes its run.toml.
 
-    Overwriting removes the files of the old run and leaves everything else in the folder.
+    Overwriting leaves the files of the old run where they are until `finish` replaces them, so
+    that `withdraw` can bring it back; files that are not a run's stay for good.
     """
     path = Path(path).resolve()
     path.mkdir(parents=True, exist_ok=True)
@@ -139,18 +144,25 @@ def writing(path, meta: dict, *, overwrite: bool = False):
         if overwrite:
             # before the new run.toml stands, so that no resume can meet the old checkpoint
             shutil.rmtree(path / "checkpoint", ignore_errors=True)
+            if (peek(path) or {}).get("status") == "done":
+                write_atomic(path / REPLACED, (path / "run.toml").read_bytes())
         write_toml(path / "run.toml", {"coterie_run": FORMAT, "status": "running"} | meta)
-        if overwrite:
-            for name in PRODUCTS:
-                (path / name).unlink(missing_ok=True)
         yield path
 
 
-def withdraw(path):
-    """After an error: leave a run that can go on, or nothing."""
+def withdraw(path, *, hopeless: bool = False):
+    """After an error: leave a run that can go on, or the run that it was to replace, or nothing.
+
+    `hopeless` says that going on would meet the same error: the checkpoint is given up.
+    """
     path = Path(path)
     checkpoint = path / "checkpoint"
+    if hopeless:
+        shutil.rmtree(checkpoint, ignore_errors=True)
     if checkpoint.is_dir() and any(checkpoint.iterdir()):
+        return
+    if (path / REPLACED).exists():
+        os.replace(path / REPLACED, path / "run.toml")
         return
     for name in ("run.toml", *PRODUCTS, ".lock"):
         (path / name).unlink(missing_ok=True)
@@ -166,6 +178,9 @@ def finish(path, estimator, dataset, meta: dict):
     Rows keep the order of the data; `dataset.ids` name them.
     """
     path = Path(path)
+    for name in (REPLACED, *PRODUCTS):  # of a run that is replaced: from here there is no way back
+        (path / name).unlink(missing_ok=True)
+    dataset.recipe.save(path)
     estimator.save(path)
     confidence = _write_embedding(path / "embedding.npy", estimator, dataset.X)
     if hasattr(estimator, "neighbours_"):  # (n, k) rows that lie next to each row
@@ -192,7 +207,8 @@ def labels_csv(ids, labels, confidence=None, proba=None) -> bytes:
         sure = "" if confidence is None else f"{confidence[i]:.6g}"
         soft = [] if proba is None else [f"{p:.6g}" for p in proba[i]]
         out.writerow([row, int(label), sure, *soft])
-    return text.getvalue().encode("utf-8")
+    # a file name need not be UTF-8: Python holds such bytes as surrogates and gives them back here
+    return text.getvalue().encode("utf-8", "surrogateescape")
 
 
 def versions() -> dict[str, str]:

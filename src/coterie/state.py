@@ -63,12 +63,21 @@ def unpack(path: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict]:
     return tensors, about
 
 
-def save_model(folder: str | os.PathLike, tensors: dict[str, torch.Tensor], about: dict) -> None:
+def save_model(
+    folder: str | os.PathLike,
+    tensors: dict[str, torch.Tensor],
+    about: dict,
+    overwrite: bool = False,
+) -> None:
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file; give a folder to save the model in")
     others = [p.name for p in folder.glob("*")] if folder.exists() else []
-    if others and not (folder / "model.json").exists() and "run.toml" not in others:
+    if "model.json" in others and "run.toml" in others:  # a run gets its model once, from the fit
+        raise StateError(f"{folder} holds a finished run; give a new folder to save the model in")
+    if "model.json" in others and not overwrite:
+        raise StateError(f"{folder} holds a model already; give a new folder or overwrite=True")
+    if others and not {"model.json", "run.toml"} & set(others):
         raise StateError(f"{folder} holds other files ({others[0]}, ...); give a new folder")
     content = pack(tensors, {"format": FORMAT})
     digest = hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -90,8 +90,11 @@ def _explain(error: Exception) -> int:
         path = f"{error.filename}: " if error.filename else ""
         code, text = 2, f"{path}{error.strerror or error}"
     else:
-        text = f"unexpected {type(error).__name__}: {error} (--debug shows where)"
-        code = 1
+        from coterie.engine import TrainingError  # only here: it brings torch along
+
+        code, text = 2, str(error)
+        if not isinstance(error, TrainingError):
+            code, text = 1, f"unexpected {type(error).__name__}: {text} (--debug shows where)"
     print(f"coterie: {' '.join(text.split())}", file=sys.stderr)
     return code
 

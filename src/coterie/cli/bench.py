@@ -2,6 +2,7 @@
 
 import re
 import sys
+from argparse import ArgumentTypeError
 
 from .flags import (
     Parser,
@@ -68,10 +69,14 @@ def run(argv: list[str]) -> int:
 def seeds(text: str) -> list[int]:
     """``5`` is 0 to 4, ``3-7`` is 3 to 7, ``0,4`` is those two."""
     if re.fullmatch(r"\d+", text):
-        return list(range(int(text)))
-    if match := re.fullmatch(r"(\d+)-(\d+)", text):
-        return list(range(int(match[1]), int(match[2]) + 1))
-    return [int(part) for part in names(text)]
+        found = list(range(int(text)))
+    elif match := re.fullmatch(r"(\d+)-(\d+)", text):
+        found = list(range(int(match[1]), int(match[2]) + 1))
+    else:
+        found = [int(part) for part in names(text)]
+    if not found:
+        raise ArgumentTypeError(f"'{text}' is 0 seeds; 5 is 0 to 4, 3-7 is 3 to 7, 0,4 those two")
+    return found
 
 
 def read_methods(words: list[str]) -> list[tuple[str, str]]:

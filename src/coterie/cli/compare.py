@@ -35,6 +35,8 @@ def run(argv: list[str]) -> int:
     from coterie.registry import get
 
     methods = read_methods(args.methods)
+    if not methods:
+        raise UsageError("--methods names 0 methods; give at least 1 (see coterie methods)")
     settings = read_settings(args.set, [key for key, _ in methods])
     options = data_options(args)
     most = max(get(key).words for key, _ in methods)  # all of them see the same rows
@@ -62,7 +64,7 @@ def run(argv: list[str]) -> int:
     if args.report:
         from coterie import report
 
-        results = [_result(run) for group in finished.values() for run in group]
+        results = [_result(name, run) for name, group in finished.items() for run in group]
         print(report.compare(results, Path(args.out) / "compare.html"))
     return 0
 
@@ -82,12 +84,12 @@ def _fit_or_read(plan: Plan, dataset) -> runs.Run:
     return runs.read(plan.out)
 
 
-def _result(run: runs.Run) -> dict:
-    """What the comparison page wants to know of a run."""
+def _result(name: str, run: runs.Run) -> dict:
+    """What the comparison page wants to know of a run; `name` tells variants apart."""
     meta = run.meta
     return {
         "name": meta["data"]["name"],
-        "method": meta["method"],
+        "method": name,
         "seed": meta["seed"],
         "params": meta["params"],
         "scores": meta.get("evaluation"),
@@ -105,8 +107,9 @@ def show(finished: dict[str, list[runs.Run]]):
     from coterie.bench.tables import spread
 
     free = ("silhouette", "clusters_used", "uniformity")
-    first = next(iter(finished.values()))[0].meta
-    known = ["acc", "nmi", "ari"] if "evaluation" in first else []
+    # runs of an earlier command may have been fitted without a label column
+    scored = any("evaluation" in run.meta for group in finished.values() for run in group)
+    known = ["acc", "nmi", "ari"] if scored else []
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("method", "runs", "seconds", *free, *(NAMES[name] for name in known)):
         table.add_column(title.replace("_", " "), justify="left" if title == "method" else "right")
@@ -114,7 +117,7 @@ def show(finished: dict[str, list[runs.Run]]):
         metas = [run.meta for run in group]
         cells = [spread([sum(meta["seconds"].values()) for meta in metas])]
         cells += [spread([meta["scores"].get(key) for meta in metas]) for key in free]
-        cells += [spread([meta["evaluation"].get(key) for meta in metas]) for key in known]
+        cells += [spread([meta.get("evaluation", {}).get(key) for meta in metas]) for key in known]
         table.add_row(name, str(len(group)), *(_cell(cell) for cell in cells))
     out = console()
     out.print(table)

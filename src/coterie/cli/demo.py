@@ -10,9 +10,11 @@ def run(argv: list[str]) -> int:
         description="Cluster the digits that ship with scikit-learn with the default method and\n"
         "write a run folder with a report.",
     )
-    parser.add_argument("--out", default="runs/demo", metavar="RUN", help="(default: runs/demo)")
+    parser.add_argument("--out", metavar="RUN", help="(default: runs/demo, which is replaced)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier run")
     parser.add_argument("--method", metavar="M", help="another method")
     args = parser.parse_strictly(argv)
-    method = ["--method", args.method] if args.method else []
-    words = ["digits", "--clusters", "10", "--out", args.out, "--overwrite", "--report", *method]
+    words = ["digits", "--clusters", "10", "--out", args.out or "runs/demo", "--report"]
+    words += ["--method", args.method] if args.method else []
+    words += ["--overwrite"] if args.overwrite or not args.out else []
     return fit.run(words)

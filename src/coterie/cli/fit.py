@@ -161,10 +161,10 @@ def _fresh(args, cls, out: str) -> Plan:
 
 def _resumed(args, cls, out: str, old: dict) -> Plan:
     """The plan that a run began with; whatever is said again must agree with it."""
-    stored = {name: _from_toml(value) for name, value in old["params"].items()}
     k = int(old["params"]["n_clusters"])
-    del stored["n_clusters"]
-    known = method_fields(cls)
+    # by the method's own list: what was None is not in the file, and the default may be another
+    fields = [name for name in runs.describe(cls(n_clusters=k)) if name in method_fields(cls)]
+    stored = {name: _from_toml(old["params"].get(name)) for name in fields}
     source = dict(old["data"])
     options = {name: source[name] for name in OPTIONS if name in source}
     before = {
@@ -194,7 +194,7 @@ def _resumed(args, cls, out: str, old: dict) -> Plan:
         n_clusters=k,
         seed=old["seed"],
         # how it runs (cache, devices) is not stored and may change
-        params=_given_params(args, cls) | {k: v for k, v in stored.items() if k in known},
+        params=_given_params(args, cls) | stored,
         options=options,
         threads=old["threads"],
         time_budget=now.get("time_budget", old.get("time_budget")),
@@ -204,10 +204,8 @@ def _resumed(args, cls, out: str, old: dict) -> Plan:
 
 
 def _from_toml(value):
-    """None and tuples are written as "none" and lists."""
-    if isinstance(value, list):
-        return tuple(_from_toml(part) for part in value)
-    return None if value == "none" else value
+    """Tuples are written as lists."""
+    return tuple(map(_from_toml, value)) if isinstance(value, list) else value
 
 
 def _listed(value):

@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie import runs
 
-from .source import absolute, load
+from .source import absolute, check_same, load
 
 BASELINE_ROWS = 20_000  # k-means beside the method learns from at most this many rows
 
@@ -37,9 +37,11 @@ class Plan:
 def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
     """Fit, and write the run folder.
 
-    An interrupt leaves the folder resumable. An error before the first checkpoint leaves nothing
-    behind.
+    An interrupt leaves the folder resumable. An error before the first checkpoint, or in training,
+    leaves the folder as it was.
     """
+    from coterie.engine import TrainingError
+
     if dataset is None:
         dataset = _load(plan)
     estimator = _estimator(plan, dataset)
@@ -63,10 +65,9 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
         if plan.time_budget:
             meta["time_budget"] = plan.time_budget
         if not overwrite:
-            _same_data(plan.out, meta)
+            _same_data(plan.out, dataset)
         with _named_errors(plan.out), runs.writing(plan.out, meta, overwrite=overwrite) as path:
             try:
-                dataset.recipe.save(path)
                 estimator.set_params(verbose=int(not plan.quiet), **_run_fields(plan, path))
                 with _together():
                     estimator.fit(dataset.X)
@@ -78,8 +79,9 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                     file=sys.stderr,
                 )
                 raise
-            except Exception:
-                runs.withdraw(path)
+            except Exception as error:
+                # every resume takes the same steps: what went wrong in training would again
+                runs.withdraw(path, hopeless=isinstance(error, TrainingError))
                 raise
     return runs.read(plan.out)
 
@@ -197,17 +199,11 @@ def _run_fields(plan: Plan, path) -> dict:
     return {name: value for name, value in fields.items() if name in known}
 
 
-def _same_data(out, meta: dict):
+def _same_data(out, dataset):
     """A run that is resumed must meet the data that it began with."""
     old = runs.peek(out)
-    if old is None or old["status"] == "done":
-        return
-    was, now = old.get("data", {}).get("fingerprint"), meta["data"]["fingerprint"]
-    if was != now:
-        raise runs.RunError(
-            f"the data of {out} have changed since it began (fingerprint {was}, now {now}); "
-            "restore them or use --overwrite"
-        )
+    if old and old["status"] != "done":
+        check_same(out, old.get("data", {}), dataset, "restore them or use --overwrite")
 
 
 @contextlib.contextmanager

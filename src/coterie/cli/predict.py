@@ -41,6 +41,8 @@ def run(argv: list[str]) -> int:
 
     estimator: Any = coterie.load(finished.path) if not args.onnx else _exported(finished.path)
     dataset = load(args.data, data_options(args), recipe=Recipe.load(finished.path))
+    if out:  # before the work: a folder that cannot be made is found now
+        out.parent.mkdir(parents=True, exist_ok=True)
     labels = np.asarray(estimator.predict(dataset.X))
     proba = estimator.predict_proba(dataset.X) if hasattr(estimator, "predict_proba") else None
     if args.proba and proba is None:
@@ -50,7 +52,7 @@ def run(argv: list[str]) -> int:
     if out:
         write_atomic(out, table)
     else:
-        sys.stdout.write(table.decode("utf-8"))
+        sys.stdout.buffer.write(table)  # bytes: a row may be named after any file
     return 0
 
 

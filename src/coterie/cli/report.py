@@ -2,7 +2,7 @@
 
 from coterie import runs
 
-from .flags import Parser, UsageError
+from .flags import Parser
 from .source import known_labels, reload
 
 
@@ -17,17 +17,12 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def write(finished: runs.Run, labels, dataset=None, verbose: int = 0):
+def write(finished: runs.Run, labels, verbose: int = 0):
     """Write report.html into the run folder and return its path."""
     import coterie
     from coterie import report
 
-    dataset = dataset or reload(finished)
-    if len(dataset) != len(finished.table):
-        raise UsageError(
-            f"{finished.meta['data']['source']} has {len(dataset)} rows now, "
-            f"{len(finished.table)} when {finished.path} was made"
-        )
+    dataset = reload(finished)
     if labels is None:
         labels = dataset.labels  # shown as evaluation, where the data know their classes
     model = coterie.load(finished.path)

@@ -14,6 +14,8 @@ silhouette, and what merging costs. No labels are used. Where the curves disagre
 
   coterie select-k usps --method kith --from 2 --to 20 --out runs/usps-k"""
 
+FILES = ("curves.csv", "curves.png")
+
 
 def run(argv: list[str]) -> int:
     from coterie import registry
@@ -29,6 +31,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--to", dest="high", type=whole, default=20, metavar="B")
     parser.add_argument("--seeds", type=whole, default=2, metavar="N", help="fits at each k, 2+")
     parser.add_argument("--out", metavar="DIR", help="(default: runs/DATA-METHOD-k)")
+    parser.add_argument("--overwrite", action="store_true", help="replace earlier curves")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--threads", type=whole, metavar="N")
     parser.add_argument("--quiet", action="store_true", help="only the answer")
@@ -44,9 +47,16 @@ def run(argv: list[str]) -> int:
     cls, variant = read_method(args.method)
     settings = cls.variants.get(variant, {}) | read_settings(args.set, [cls.key]).get(cls.key, {})
     dataset = load(args.data, {"words": cls.words} | data_options(args))
-    if args.high >= len(dataset):
-        raise UsageError(f"{dataset.name} has {len(dataset)} rows but --to is {args.high}")
+    rows = round(selectk.SHARE * len(dataset))
+    if args.high > rows:
+        raise UsageError(
+            f"each fit sees {rows} of the {len(dataset)} rows of {dataset.name}, but --to is "
+            f"{args.high}; lower --to or give more rows"
+        )
     out = Path(args.out or f"runs/{Path(args.data).stem}-{cls.key}-k")
+    there = next((path for path in (out / name for name in FILES) if path.exists()), None)
+    if there and not args.overwrite:
+        raise UsageError(f"{there} exists; choose another --out or use --overwrite")
     out.mkdir(parents=True, exist_ok=True)
 
     def make(k: int, seed: int):
@@ -67,7 +77,7 @@ def run(argv: list[str]) -> int:
 
 
 def write(found, out: Path) -> None:
-    """curves.csv and curves.png."""
+    """The curves as a table and as a picture."""
     from coterie import selectk
     from coterie.files import write_atomic
 
@@ -75,8 +85,9 @@ def write(found, out: Path) -> None:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["k", *found.curves])
     table.writerows(zip(found.k, *([f"{v:.6g}" for v in c] for c in found.curves.values())))
-    write_atomic(out / "curves.csv", text.getvalue().encode())
-    selectk.draw(found, out / "curves.png")
+    table_name, picture_name = FILES
+    write_atomic(out / table_name, text.getvalue().encode())
+    selectk.draw(found, out / picture_name)
 
 
 def show(found) -> None:

@@ -60,12 +60,24 @@ def load(source: str, options: dict, **more):
 
 
 def reload(run, **changes):
-    """The data of a run, read again as they were read for the fit."""
+    """The data of a run, read again as they were read for the fit; other data are refused."""
     from coterie.data import Recipe
 
     stored = run.meta["data"]
     options = {name: stored[name] for name in OPTIONS if name in stored}
-    return load(stored["source"], options | changes, recipe=Recipe.load(run.path))
+    dataset = load(stored["source"], options | changes, recipe=Recipe.load(run.path))
+    check_same(run.path, stored, dataset, "restore them or fit again")
+    return dataset
+
+
+def check_same(path, stored: dict, dataset, way_out: str):
+    """Refuse data that are not those of the run: its labels would stand beside other rows."""
+    was, now = stored.get("fingerprint"), dataset.fingerprint()
+    if was != now:
+        raise UsageError(
+            f"the data of {path} have changed since it began ({stored.get('rows')} rows, now "
+            f"{len(dataset)}; fingerprint {was}, now {now}); {way_out}"
+        )
 
 
 def absolute(source: str) -> str:
@@ -77,16 +89,22 @@ def absolute(source: str) -> str:
 
 
 def known_labels(run, spec: str | None) -> np.ndarray:
-    """Classes of the rows of a run, from a file, from a column of its data, or from its data."""
+    """Classes of the rows of a run, from a file, from a column of its data, or from its data.
+
+    What a file or a column calls its classes is kept: numbers would be taken for the data's own.
+    """
     if spec is not None and Path(spec).is_file():
         labels = labels_from_file(Path(spec), run.ids)
     else:
-        labels = reload(run, **({"label_column": spec} if spec else {})).labels
+        dataset = reload(run, **({"label_column": spec} if spec else {}))
+        labels = dataset.labels
         if labels is None:
             raise UsageError(
                 f"{run.meta['data']['source']} has no labels of its own; "
                 "give --labels FILE or a column"
             )
+        if spec and dataset.label_names:
+            labels = np.array(dataset.label_names)[labels]
     rows = len(run.table)
     if len(labels) != rows:
         raise UsageError(f"{len(labels)} labels for {rows} rows of {run.path}; give one per row")
@@ -99,30 +117,33 @@ def labels_from_file(path: Path, ids: list[str] | None = None) -> np.ndarray:
         labels = np.load(path, allow_pickle=False)
         if labels.ndim != 1:
             raise UsageError(f"{path} has shape {labels.shape}; labels are one number per row")
-        return _codes(labels.tolist())
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")]
-    rows = [row for row in rows if row]
+        return labels
+    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+        reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+        lines = [(reader.line_num, row) for row in reader if row]
+    rows = [row for _, row in lines]
     if not rows:
         raise UsageError(f"{path} is empty; give one label per row")
+    for line, row in lines:
+        if len(row) != len(rows[0]):
+            raise UsageError(
+                f"{path}, line {line}: {len(row)} cells but {len(rows[0])} in the first line; "
+                "complete the line, or put text that holds a comma in quotes"
+            )
     header = [name.strip().lower() for name in rows[0]]
     column = next((header.index(name) for name in LABEL_COLUMNS if name in header), None)
     if column is None and len(header) > 1:
         close = next((m for m in (did_you_mean(h, LABEL_COLUMNS) for h in header) if m), "")
         raise UsageError(f"{path} has no column named label (but {', '.join(rows[0])}){close}")
     if column is None:  # one column without a header
-        return _codes([row[0] for row in rows])
+        return np.array([row[0] for row in rows])
     body = rows[1:]
     if "id" not in header or ids is None:
-        return _codes([row[column] for row in body])
+        return np.array([row[column] for row in body])
     by_id = {row[header.index("id")]: row[column] for row in body}
     if len(by_id) != len(ids):
         raise UsageError(f"{len(by_id)} labels in {path} for {len(ids)} rows; give one per row")
     missing = next((i for i in ids if i not in by_id), None)
     if missing is not None:
         raise UsageError(f"{path} has no label for row '{missing}'")
-    return _codes([by_id[i] for i in ids])
-
-
-def _codes(labels: list) -> np.ndarray:
-    return np.unique(np.array([str(label) for label in labels]), return_inverse=True)[1]
+    return np.array([by_id[i] for i in ids])

@@ -34,7 +34,7 @@ class Canvas:
         return len(self.shape) == 3 and self.shape[2] >= 3
 
     def draw(self, rows, side=PICTURE_SIDE):  # (m, h, w[, c]) -> list of PIL images
-        """Pictures no larger than `side`; also takes a model's output in 0..1."""
+        """Pictures no larger than `side`; rows of the data, or a model's output in their units."""
         return [_shrink(Image.fromarray(p), side) for p in self.pixels(rows)]
 
     def pixels(self, rows):  # (m, h, w[, c]) -> (m, h, w) or (m, h, w, 3) bytes
@@ -46,10 +46,7 @@ class Canvas:
         return pixels
 
     def _bytes(self, rows):
-        low, high = self.low, self.high
-        if high > 2 and rows.size and np.nanmax(rows) <= 1.5:
-            low, high = 0.0, 1.0  # decoded in the model's scale while the data are bytes
-        unit = (np.nan_to_num(rows) - low) / ((high - low) or 1.0)
+        unit = (np.nan_to_num(rows) - self.low) / ((self.high - self.low) or 1.0)
         return (np.clip(unit, 0, 1) * 255 + 0.5).astype(np.uint8)
 
 

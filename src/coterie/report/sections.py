@@ -162,11 +162,10 @@ def evaluation(facts, labels, dataset):
             f"labels have shape {labels.shape} but the data have {facts.n} rows; give one per row"
         )
     classes, codes = np.unique(labels, return_inverse=True)
-    names = getattr(dataset, "label_names", None)
-    if names and np.issubdtype(classes.dtype, np.integer) and classes.max() < len(names):
-        shown = [str(names[c]) for c in classes]
-    else:
-        shown = [str(c) for c in classes]
+    names = dataset.label_names
+    # other labels have other names
+    own = names and np.array_equal(labels, dataset.labels) and classes.max() < len(names)
+    shown = [str(names[c] if own else c) for c in classes]
     table = np.zeros((facts.k, len(classes)), int)
     np.add.at(table, (facts.labels, codes), 1)
     kept = np.argsort(-table.sum(0), kind="stable")[:CLASSES] if len(classes) > CLASSES else None
