@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from conftest import quick
 from coterie import DEC, KMeans, load_data
+from coterie import load as load_model
 from coterie.data.rows import Rows, fit_scaling
 
 BAD = {
@@ -154,6 +155,48 @@ def test_a_table_in_mixed_units_is_not_ruled_by_its_largest_column():
     X = np.c_[y + rng.normal(0, 0.1, 300), rng.normal(0, 5000, 300)]
     labels = KMeans(2, random_state=0).fit_predict(X)
     assert max(np.mean(labels == y), np.mean(labels != y)) > 0.95
+
+
+@pytest.mark.parametrize("kind", ["array", "map", "frame", "csv", "parquet"])
+def test_columns_far_from_zero_keep_their_content(kind, tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 5000)  # more rows than a CSV file is read in at once
+    X = np.c_[1.7e9 + 60 * y + rng.normal(0, 5, len(y)), rng.normal(0, 5, len(y))]
+    frame = pd.DataFrame(X, columns=["when", "noise"])
+    np.save(tmp_path / "x.npy", X)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    source = {
+        "array": X,
+        "map": np.load(tmp_path / "x.npy", mmap_mode="r"),
+        "frame": load_data(frame),
+        "csv": load_data(tmp_path / "x.csv"),
+        "parquet": load_data(tmp_path / "x.parquet"),
+    }[kind]
+    model = KMeans(2, random_state=0).fit(source)
+    assert max(np.mean(model.labels_ == y), np.mean(model.labels_ != y)) > 0.99
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert np.array_equal(again.predict(source), model.labels_)
+    if isinstance(source, np.ndarray):
+        return
+    # one row alone has no range that could tell: its type is that of the fitted rows
+    row = {"frame": frame[:1], "csv": tmp_path / "1.csv", "parquet": tmp_path / "1.parquet"}[kind]
+    frame[:1].to_csv(tmp_path / "1.csv", index=False)
+    frame[:1].to_parquet(tmp_path / "1.parquet")
+    assert np.array_equal(load_data(row, recipe=source.recipe).X, X[:1])
+
+
+def test_tables_stay_float32_where_it_is_enough(tmp_path):
+    pd = pytest.importorskip("pandas")
+    # the first 4096 rows of sorted times lie close together, all of them do not
+    when = np.r_[1e9 + np.arange(4990.0), np.linspace(2e9, 3e9, 10)]
+    frame = pd.DataFrame({"when": when, "constant": 1.0})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    for source in (frame, tmp_path / "x.csv"):
+        assert load_data(source).X.dtype == np.float32
+    assert fit_scaling(load_data(frame).X, "auto").shift.dtype == np.float32
 
 
 def test_parameters_appear_once_everywhere():

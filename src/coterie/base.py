@@ -139,7 +139,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         tensors = {f"network.{k}": v for k, v in self.network_.state_dict().items()}
         tensors |= {f"head.{k}": v for k, v in self.head_.tensors(("param", "state")).items()}
         tensors["labels"] = torch.from_numpy(self.labels_.astype(np.int32))
-        tensors["input.shift"] = torch.from_numpy(np.array(self.scaling_.shift, np.float32))
+        tensors["input.shift"] = torch.from_numpy(np.array(self.scaling_.shift))
         tensors["input.factor"] = torch.from_numpy(np.array(self.scaling_.factor, np.float32))
         fitted = {
             "input_shape": self.input_shape_,

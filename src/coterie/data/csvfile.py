@@ -14,9 +14,11 @@ import numpy as np
 from .dataset import Dataset
 from .errors import DataError
 from .options import Options
+from .ranges import narrow
 from .tables import BadCells, from_table, refuse
 
 _ROWS = 4096  # rows converted at once
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def read_csv(path: Path, ask: Options) -> Dataset:
@@ -62,15 +64,20 @@ class CsvTable:
     def read_lists(self, column: str) -> None:
         return None
 
-    def read(self, numeric: list[str], strings: list[str]) -> tuple[np.ndarray, dict]:
+    def read(
+        self, numeric: list[str], strings: list[str], fitted: str | None = None
+    ) -> tuple[np.ndarray, dict]:
         spots = [self.names.index(column) for column in numeric]
         bad = {spot: BadCells(self.names[spot], 0) for spot in spots}
         found: dict[str, list[str]] = {column: [] for column in strings}
         others = [(found[column], self.names.index(column)) for column in strings]
-        blocks, done = [], 0
+        blocks, done, exact = [], 0, fitted == "float64"
         for rows, lines in self._blocks():
             if spots:
-                blocks.append(_convert(rows, lines, done, spots, len(self.names), bad))
+                block = _convert(rows, lines, done, spots, len(self.names), bad)
+                if not done and not fitted:  # a column that is wide here is wide in the file
+                    exact = narrow(block.min(0), block.max(0)).any()
+                blocks.append(block if exact else block.astype(np.float32))
             for cells, spot in others:
                 cells.extend(row[spot].strip() for row in rows)
             done += len(rows)
@@ -81,7 +88,10 @@ class CsvTable:
             cells.rows = done
         if wrong:
             refuse(str(self.path), wrong)
-        return np.concatenate(blocks) if blocks else np.empty((done, 0), np.float32), found
+        X = np.concatenate(blocks) if blocks else np.empty((done, 0), np.float32)
+        if exact and not fitted and not narrow(X.min(0), X.max(0)).any():
+            X = X.astype(np.float32)
+        return X, found
 
     def _blocks(self) -> Iterator[tuple[list[list[str]], list[int]]]:
         """Yield lists of rows, all of full width, with their line numbers."""
@@ -142,7 +152,7 @@ def _is_header(cells: list[str]) -> bool:
 
 
 def _convert(rows, lines, done: int, spots: list[int], width: int, bad: dict) -> np.ndarray:
-    """Return float32 (rows, spots); cells that are not numbers are noted in `bad`."""
+    """Return float64 (rows, spots); cells that are not numbers are noted in `bad`."""
     if spots == list(range(width)):
         picked = rows
     else:
@@ -152,9 +162,8 @@ def _convert(rows, lines, done: int, spots: list[int], width: int, bad: dict) ->
         flat = list(chain.from_iterable(picked))
         if "_" in "".join(flat):
             raise ValueError  # float() reads 1_000, people who write codes do not mean it
-        with np.errstate(over="ignore"):
-            block = np.fromiter(map(float, flat), np.float64, len(flat)).astype(np.float32)
-        if np.isfinite(block).all():
+        block = np.fromiter(map(float, flat), np.float64, len(flat))
+        if np.abs(block).max() <= _LARGEST:  # False for NaN too
             return block.reshape(len(rows), len(spots))
     except ValueError:
         pass
@@ -162,12 +171,11 @@ def _convert(rows, lines, done: int, spots: list[int], width: int, bad: dict) ->
 
 
 def _convert_slowly(rows, lines, done: int, spots: list[int], bad: dict) -> np.ndarray:
-    block = np.zeros((len(rows), len(spots)), np.float32)
-    largest = float(np.finfo(np.float32).max)
+    block = np.zeros((len(rows), len(spots)))
     for i, (row, line) in enumerate(zip(rows, lines, strict=True)):
         for j, spot in enumerate(spots):
             value = _number(row[spot])
-            if value is None or abs(value) > largest:
+            if value is None or abs(value) > _LARGEST:
                 bad[spot].add(row[spot], f"row {done + i + 1} (line {line})")
             else:
                 block[i, j] = value

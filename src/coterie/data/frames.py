@@ -9,6 +9,7 @@ import numpy as np
 from .dataset import Dataset
 from .errors import DataError
 from .options import Options
+from .ranges import narrow
 from .tables import BadCells, from_table, refuse
 
 
@@ -80,8 +81,10 @@ class _Columns:
         """Return a column as Python values with None for gaps."""
         raise NotImplementedError
 
-    def read(self, numeric: list[str], strings: list[str]) -> tuple[np.ndarray, dict]:
-        X, bad = np.empty((len(self), len(numeric)), np.float32), []
+    def read(
+        self, numeric: list[str], strings: list[str], fitted: str | None = None
+    ) -> tuple[np.ndarray, dict]:
+        X, bad, exact = np.empty((len(self), len(numeric)), np.float32), [], {}
         for j, column in enumerate(numeric):
             values = self._numbers(column)
             if values is not None:
@@ -89,8 +92,14 @@ class _Columns:
                     X[:, j] = values
             if values is None or not np.isfinite(X[:, j]).all():
                 bad.append(self._diagnose(column, values))
+            elif fitted == "float64" if fitted else narrow(values.min(), values.max()):
+                exact[j] = values
         if bad:
             refuse(self.name, bad)
+        if exact:
+            X = X.astype(np.float64)
+            for j, values in exact.items():
+                X[:, j] = values
         return X, {column: self._strings(column) for column in strings}
 
     def read_lists(self, column: str) -> list | None:

@@ -24,8 +24,14 @@ class Table(Protocol):
     names: list[str]
     named: bool  # False when the names are only positions
 
-    def read(self, numeric: list[str], strings: list[str]) -> tuple[np.ndarray, dict]:
-        """Return float32 (n, len(numeric)) and {name: list of str} for `strings`."""
+    def read(
+        self, numeric: list[str], strings: list[str], fitted: str | None = None
+    ) -> tuple[np.ndarray, dict]:
+        """Return numbers (n, len(numeric)) and {name: list of str} for `strings`.
+
+        They are of the type that was `fitted`; without it float32, and float64 where float32
+        would round a column away.
+        """
 
     def read_lists(self, column: str) -> list | None:
         """Return the cells of a column of lists, or None when it is no such column."""
@@ -113,7 +119,8 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     lists = table.read_lists(columns[0]) if len(columns) == 1 else None
     if lists is None and ask.embeddings and "embedding" in table.names:
         columns, lists = ["embedding"], table.read_lists("embedding")
-    X, found = table.read([] if lists else columns, strings)
+    fitted = ask.recipe.dtype if ask.recipe is not None else None
+    X, found = table.read([] if lists else columns, strings, fitted)
     if lists:
         X = vectors(lists, name)
         check_finite(X, name)
