@@ -137,6 +137,15 @@ def test_new_rows_must_have_the_fitted_shape(table):
         load(np.zeros((3, 8, 8), np.float32), recipe=pixels)
 
 
+def test_bytes_are_brought_to_the_unit_of_the_fitted_pixels(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 8, 8)).astype(np.uint8)
+    for unit in (1, 255):
+        recipe = load(pixels.astype(np.float32) / unit).recipe
+        recipe.save(tmp_path / str(unit))
+        again = load(pixels, recipe=Recipe.load(tmp_path / str(unit))).X
+        np.testing.assert_array_equal(again, pixels.astype(np.float32) / unit)
+
+
 def test_fingerprint_sees_shape_type_and_content(table):
     changed = table.copy()
     changed[20, 1] += 1

@@ -89,6 +89,17 @@ def test_any_array_of_numbers_works(shape, dtype, order, readonly, data):
     assert np.array_equal(model.predict(np.ascontiguousarray(X)), model.labels_)
 
 
+def test_pixels_in_another_unit_are_told(digit_images, recwarn):
+    pixels = digit_images[0][:50]
+    fractions = pixels / np.float32(255)
+    for fitted, other in ((pixels, fractions), (fractions, pixels)):
+        model = quick("kmeans").fit(fitted)
+        model.predict(fitted[:5])
+        assert not recwarn
+        with pytest.warns(UserWarning, match="new rows reach .* the fitted ones"):
+            model.predict(other)
+
+
 def test_row_order_does_not_matter_to_predict(blobs):
     model = quick("dec").fit(blobs[0])
     order = np.random.default_rng(0).permutation(len(blobs[0]))

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from .data.dataset import Dataset
+from .data.ranges import warn_other_unit
 from .data.rows import Rows, Scaling, fit_scaling
 from .head import Head
 from .nets import Identity
@@ -248,6 +249,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
                 f"X has rows of shape {tuple(source.shape[1:])}, but {type(self).__name__} was "
                 f"fitted with {self.input_shape_}; give rows of that shape"
             )
+        if not reset and source.ndim > 2 and self.scaling_.choice == "unit":
+            warn_other_unit(source, 1 / float(self.scaling_.factor))
         return source
 
     def _rows(self, X: Any) -> Rows:

@@ -13,6 +13,7 @@ from .dataset import Dataset
 from .errors import DataError, listed
 from .options import Options
 from .pixels import fit_images
+from .ranges import largest
 from .recipe import Recipe
 
 MAPPED_ABOVE = 256 << 20  # .npy files above this size stay on disk
@@ -52,6 +53,8 @@ def from_array(
 def describe_rows(X, kind: str, name: str, source: str, **more) -> Recipe:
     """Return the recipe that any source of these rows shares."""
     shape = [int(side) for side in X.shape[1:]]
+    if kind == "image" and X.dtype.kind == "f":
+        more["top"] = largest(X)
     return Recipe(kind=kind, name=name, source=source, shape=shape, dtype=X.dtype.name, **more)
 
 
@@ -122,9 +125,10 @@ def _like(X, recipe: Recipe, name: str, ask: Options, raw: bool):
 
 
 def match_type(X, recipe: Recipe, name: str):
-    """Pixels were fitted as bytes (0..255) or as fractions (0..1): keep to it."""
+    """Pixels were fitted as bytes (0..255), as fractions (0..1) or as floats 0..255: keep to it."""
     if recipe.kind == "image" and X.dtype == np.uint8 and recipe.dtype.startswith("float"):
-        return X.astype(np.float32) / np.float32(255)
+        fractions = recipe.top is None or recipe.top <= 1
+        return X.astype(np.float32) / np.float32(255 if fractions else 1)
     if recipe.kind == "image" and recipe.dtype == "uint8" and X.dtype != np.uint8:
         raise DataError(
             f"{name} holds pixels of type {X.dtype}, the model was fitted on bytes 0..255; "
