@@ -116,6 +116,16 @@ def test_frames_keep_their_columns(blobs):
     assert np.array_equal(quick("kmeans").fit(tensor).labels_, model.labels_)
 
 
+def test_channels_first_is_turned_with_a_warning():
+    images = torch.rand(60, 3, 16, 16)
+    with pytest.warns(UserWarning, match=r"channels moved .* \(60, 16, 16, 3\)"):
+        model = KMeans(2, n_init=1, random_state=0).fit(images)
+    assert (model.input_shape_, model.row_shape_) == ((16, 16, 3), (3, 16, 16))
+    turned = images.permute(0, 2, 3, 1)
+    assert np.array_equal(model.predict(turned), model.labels_)
+    assert np.array_equal(KMeans(2, n_init=1, random_state=0).fit(turned).labels_, model.labels_)
+
+
 def test_what_load_data_returns_can_be_fitted():
     data = load_data("digits")
     model = KMeans(10, n_init=1, random_state=0).fit(data)

@@ -14,7 +14,9 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from .data.arrays import channels_last
 from .data.dataset import Dataset
+from .data.options import warn
 from .data.ranges import warn_other_unit
 from .data.rows import Rows, Scaling, fit_scaling
 from .head import Head
@@ -223,6 +225,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             X = X.X
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
+        if isinstance(X, np.ndarray) and X.ndim == 4:
+            X = channels_last(X, "X", warn)
         if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:
             # scikit-learn's check would read the whole file into memory
             validate_data(self, X, reset=reset, skip_check_array=True)

@@ -90,21 +90,24 @@ def _as_rows(X, name: str, ask: Options):
     if 0 in X.shape:
         raise DataError(f"{name} is empty: its shape is {X.shape}")
     if X.ndim == 4:
-        X = _channels_last(X, name, ask)
+        X = channels_last(X, name, ask.notice)
+        if X.shape[3] > 4:
+            raise DataError(
+                f"{name} has shape {X.shape}; images need 1 to 4 channels in the last place"
+            )
+        X = X[..., 0] if X.shape[3] == 1 else X
     if X.dtype.kind == "b" or (X.dtype == np.float16 and not isinstance(X, np.memmap)):
         X = X.astype(np.float32)
     return X
 
 
-def _channels_last(X, name: str, ask: Options):
-    if X.shape[3] > 4:
-        if X.shape[1] > 4:
-            raise DataError(
-                f"{name} has shape {X.shape}; images need 1 to 4 channels in the last place"
-            )
-        X = np.moveaxis(X, 1, 3)
-        ask.notice(f"{name}: channels moved to the last place, shape is now {X.shape}")
-    return X[..., 0] if X.shape[3] == 1 else X
+def channels_last(X, name: str, notice):  # (n, c, h, w) or (n, h, w, c) -> (n, h, w, c)
+    """Move channels from where torch has them; more than four are taken for a side."""
+    if X.shape[1] > 4 or X.shape[3] <= 4:
+        return X
+    X = np.moveaxis(X, 1, 3)
+    notice(f"{name}: channels moved to the last place, shape is now {X.shape}")
+    return X
 
 
 def _like(X, recipe: Recipe, name: str, ask: Options, raw: bool):
