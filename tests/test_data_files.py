@@ -222,6 +222,14 @@ def test_a_category_and_a_gap_are_named(tmp_path, kind):
     assert "--drop colour,gap" in text and "'ok'" not in text
 
 
+def test_a_category_of_numbers_is_named():
+    frame = pd.DataFrame({"a": range(4), "b": pd.Series([1, 2, 1, 2]).astype("category")})
+    with pytest.raises(
+        DataError, match=r"'b': of 4 cells 4 with text, first '1' in row 1\n.* turn"
+    ):
+        load(frame)
+
+
 def test_one_bad_cell_is_named_by_row_line_and_column(tmp_path):
     rows = [("a", "b"), *((i, i) for i in range(9000)), (1, "1_000"), (1, "inf"), (1, "1e39")]
     with pytest.raises(DataError, match=r"'b'.* first '1_000' in row 9001 \(line 9002\)"):

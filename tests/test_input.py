@@ -116,6 +116,28 @@ def test_frames_keep_their_columns(blobs):
     assert np.array_equal(quick("kmeans").fit(tensor).labels_, model.labels_)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_that_are_no_numbers_are_named(library):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "b": [4, 5, 6], "flag": [True, False, True]})
+    columns = {
+        "word": ["x", "y", "x"],
+        "when": pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"]),
+        "group": pd.Series([1, 2, 1]).astype("category"),
+    }
+    turn = pytest.importorskip("polars").from_pandas if library == "polars" else lambda f: f
+    for name, values in columns.items():
+        if (library, name) == ("polars", "group"):
+            continue  # polars reads it as plain numbers
+        with pytest.raises(
+            ValueError, match=rf"1 of 4 columns that are not numbers: {name}\. Turn"
+        ):
+            KMeans(2).fit(turn(frame.assign(**{name: values})))
+    assert len(KMeans(2).fit(turn(frame)).labels_) == 3
+    if library == "pandas":
+        assert len(KMeans(2).fit(frame.astype(object)).labels_) == 3
+
+
 def test_channels_first_is_turned_with_a_warning():
     images = torch.rand(60, 3, 16, 16)
     with pytest.warns(UserWarning, match=r"channels moved .* \(60, 16, 16, 3\)"):

@@ -16,6 +16,7 @@ from torch import nn
 
 from .data.arrays import channels_last
 from .data.dataset import Dataset
+from .data.frames import check_columns, is_frame
 from .data.options import warn
 from .data.ranges import warn_other_unit
 from .data.rows import Rows, Scaling, fit_scaling
@@ -225,6 +226,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             X = X.X
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
+        if is_frame(X):
+            check_columns(X)
         if isinstance(X, np.ndarray) and X.ndim == 4:
             X = channels_last(X, "X", warn)
         if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from .dataset import Dataset
-from .errors import DataError
+from .errors import DataError, listed
 from .options import Options
 from .ranges import narrow
 from .tables import BadCells, from_table, refuse
@@ -19,14 +19,21 @@ def is_frame(source) -> bool:
     return library in ("pandas", "polars", "pyarrow") and hasattr(source, "columns")
 
 
+def check_columns(frame) -> None:
+    """Refuse columns that are no numbers: scikit-learn names none of them, and takes dates."""
+    table = _table(frame, "X")
+    bad = [column for column in table.suspects() if table._numbers(column) is None]
+    if bad:
+        raise DataError(
+            f"X has {len(bad)} of {len(table.names)} columns that are not numbers: {listed(bad)}. "
+            "Turn them into numbers (for example one 0/1 column per category, seconds for times) "
+            f"or leave them out, as X.drop(columns={bad[:3]}) does in pandas"
+        )
+
+
 def from_frame(frame, ask: Options, name: str = "frame", source: str = "frame") -> Dataset:
     """Read a data frame; a pandas index other than 0, 1, 2, ... gives the ids."""
-    library = type(frame).__module__.split(".")[0]
-    if library == "polars" and hasattr(frame, "collect"):
-        frame = frame.collect()
-    table = {"pandas": PandasTable, "polars": PolarsTable, "pyarrow": ArrowTable}[library](
-        frame, name
-    )
+    table = _table(frame, name)
     if not table.names:
         raise DataError(f"{name} has no columns")
     if not len(table):
@@ -35,6 +42,15 @@ def from_frame(frame, ask: Options, name: str = "frame", source: str = "frame") 
     if twice:
         raise DataError(f"{name} has column '{sorted(twice)[0]}' more than once; rename one")
     return from_table(table, ask, name, source, ids=table.ids())
+
+
+def _table(frame, name: str) -> _Columns:
+    library = type(frame).__module__.split(".")[0]
+    if library == "polars" and hasattr(frame, "collect"):
+        frame = frame.collect()
+    return {"pandas": PandasTable, "polars": PolarsTable, "pyarrow": ArrowTable}[library](
+        frame, name
+    )
 
 
 def read_parquet(path: Path, ask: Options) -> Dataset:
@@ -68,6 +84,10 @@ class _Columns:
 
     def ids(self) -> list[str] | None:
         return None
+
+    def suspects(self) -> list[str]:
+        """Return the columns that may hold something else than numbers."""
+        return self.names
 
     def _keys(self):
         """Return the names of the columns."""
@@ -108,8 +128,11 @@ class _Columns:
 
     def _diagnose(self, column: str, values) -> BadCells:
         bad = BadCells(column, len(self))
-        for row, cell in enumerate(self._cells(column)):
-            odd = not isinstance(cell, (int, float, np.number)) if values is None else False
+        cells = self._cells(column)
+        texts = [values is None and not isinstance(c, (int, float, np.number)) for c in cells]
+        if values is None and not any(texts):  # a category of numbers: all of them are names
+            texts = [True] * len(cells)
+        for row, (cell, odd) in enumerate(zip(cells, texts, strict=True)):
             if odd or not np.isfinite(np.float32(cell if cell is not None else np.nan)):
                 bad.add(cell, f"row {row + 1}")
         return bad
@@ -121,6 +144,10 @@ class _Columns:
 class PandasTable(_Columns):
     def _keys(self):
         return self.frame.columns
+
+    def suspects(self) -> list[str]:
+        kinds = [getattr(dtype, "kind", "O") for dtype in self.frame.dtypes]
+        return [name for name, kind in zip(self.names, kinds, strict=True) if kind not in "fiub"]
 
     def _column(self, name: str):
         return self.frame.iloc[:, self.names.index(name)]
