@@ -1,5 +1,7 @@
 """What comes in: bad input gets a clear error with both numbers, odd but good input works."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from conftest import quick
 from coterie import DEC, KMeans, load_data
 from coterie import load as load_model
-from coterie.data.rows import Rows, fit_scaling
+from coterie.data.rows import Rows, chunk_rows, fit_scaling
 
 BAD = {
     "fewer rows than clusters": (np.ones((5, 3)), 8, r"n_samples=5 .* n_clusters=8; lower"),
@@ -190,6 +192,16 @@ def test_scaling_choices():
         rtol=1e-3,
         atol=1e-3,
     )
+
+
+def test_statistics_of_large_rows_take_few_at_a_time():
+    images = np.zeros((256, 128, 128, 3), np.uint8)  # 12.6 MB, 100 MB as float64
+    assert chunk_rows((3000, 4000, 3)) == 1
+    tracemalloc.start()
+    fit_scaling(images, "auto")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * images.nbytes
 
 
 def test_a_table_in_mixed_units_is_not_ruled_by_its_largest_column():

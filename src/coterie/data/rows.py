@@ -163,7 +163,7 @@ class Rows:
 
 
 def chunk_rows(shape: tuple[int, ...]) -> int:
-    return max(256, min(65536, CHUNK_BYTES // (4 * int(np.prod(shape, dtype=np.int64)) or 4)))
+    return max(1, min(65536, CHUNK_BYTES // (4 * int(np.prod(shape, dtype=np.int64)) or 4)))
 
 
 def release(array: np.ndarray) -> None:
@@ -269,7 +269,7 @@ def _column_statistics(source: np.ndarray) -> _Columns:
     """Mean, variance and range per column in one pass over blocks (float64 sums)."""
     n, world = source.shape[0], current()
     first, last = world.span(n)
-    step = max(256, chunk_rows(source.shape[1:]) // 8)  # float64 and a few copies of it
+    step = max(1, chunk_rows(source.shape[1:]) // 8)  # float64 and a few copies of it
     origin = np.asarray(source[0], dtype=np.float64)  # sums about the first row do not cancel
     total = np.zeros_like(origin)
     square = np.zeros_like(origin)
