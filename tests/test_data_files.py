@@ -253,6 +253,54 @@ def test_broken_csv(tmp_path, content, message):
         load(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize(
+    "content, columns, rows, told",
+    [
+        ("a;b\n1,5;2\n-,5;3e1\n", ["a", "b"], [[1.5, 2], [-0.5, 30]], "1,5 are read as 1.5"),
+        ("1,5;2,5\n3,5;4,5\n", ["0", "1"], [[1.5, 2.5], [3.5, 4.5]], "split at ';'"),
+        ('"a, b";c\n1;2\n', ["a, b", "c"], [[1, 2]], "split at ';'"),
+        ("a, b;c\n1;2\n", ["a, b", "c"], [[1, 2]], "split at ';'"),
+        ('"a\nb",c\n1,2\n', ["a\nb", "c"], [[1, 2]], None),
+        ("   \na,b\n1,2\n", ["a", "b"], [[1, 2]], None),
+        ("a,b,\n1,2,\n3,4,\n", ["a", "b"], [[1, 2], [3, 4]], "1 empty columns"),
+        ("a,,b,,\n1,,2,,\n", ["a", "b"], [[1, 2]], "3 empty columns"),
+        ("5,6,\n7,8,\n", ["0", "1"], [[5, 6], [7, 8]], "1 empty columns"),
+        ("a,,b\n1,2,3\n", ["a", "", "b"], [[1, 2, 3]], None),
+        ("0,1\n2,3\n", ["0", "1"], [[0, 1], [2, 3]], "first line is numbers"),
+        ("0,1,2\n5,6,7\n", ["0", "1", "2"], [[5, 6, 7]], "a header"),
+    ],
+)
+def test_common_csv_files(tmp_path, content, columns, rows, told, said):
+    (tmp_path / "t.csv").write_text(content)
+    data = load(tmp_path / "t.csv", notice=said.append)
+    assert data.columns == columns and data.X.tolist() == rows
+    assert any(told in message for message in said) if told else not said
+
+
+def test_pandas_index_above_counted_columns(tmp_path, said):
+    for width in (1, 2):
+        pd.DataFrame(np.ones((2, width)), index=["x", "y"]).to_csv(tmp_path / "t.csv")
+        data = load(tmp_path / "t.csv", notice=said.append)
+        assert data.ids == ["x", "y"] and data.X.shape == (2, width)
+
+
+def test_long_texts_in_csv(tmp_path):
+    limit = csv.field_size_limit()
+    path = write(tmp_path / "t.csv", [("t",), ("red apple " * 20000,), ("green pear",)])
+    assert len(load(path, text_column="t")) == 2
+    assert csv.field_size_limit() == limit
+
+
+def test_decimal_commas_elsewhere_get_the_way_out(tmp_path):
+    with pytest.raises(
+        DataError, match=r"first '1,5' in row 1(.|\n)*What to do: write decimal points"
+    ):
+        load(write(tmp_path / "t.csv", [("a", "b"), ("1,5", 2)]))
+    with pytest.raises(DataError, match=r"'b': of 1 cells 1 with text(.|\n)*turn categories") as e:
+        load(write(tmp_path / "t.csv", [("a", "b"), ("1,5", "red")], ";"))
+    assert "'a'" not in str(e.value)
+
+
 def test_not_utf8(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"a,b\n1,\xff\n")
     with pytest.raises(DataError, match="UTF-8"):

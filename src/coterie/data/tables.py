@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -80,7 +81,9 @@ def refuse(name: str, bad: list[BadCells]) -> None:
     """Raise the error that names the columns and what can be done about each kind."""
     advice = []
     drop = ",".join(cells.column for cells in bad[:5])
-    if any(cells.text for cells in bad):
+    if any(re.match(r"'[+-]?\d*,\d+'", cells.first) for cells in bad):
+        advice.append("write decimal points (1.5 for 1,5), or split the columns at ';'")
+    elif any(cells.text for cells in bad):
         advice.append("turn categories into numbers (for example one 0/1 column per value)")
     if any(cells.missing or cells.infinite for cells in bad):
         advice.append("fill missing values (for example with the column's mean or median)")
