@@ -407,6 +407,49 @@ def test_csv_round_trip(tmp_path, values, names, data):
     assert got.ids == [name.strip() for name in names[: len(values)]]
 
 
+@pytest.mark.parametrize(
+    "source, options",
+    [
+        ("x.npy", {"columns": "zz"}),
+        ("x.npy", {"text_column": "q"}),
+        ("x.npy", {"image_size": 4}),
+        ("x.npz", {"id_column": "q"}),
+        ("t.csv", {"image_size": 4}),
+        ("t.txt", {"label_column": "a"}),
+        ("t.jsonl", {"drop": "a"}),
+        ("digits", {"columns": "a"}),
+        ("pendigits", {"image_size": 4}),
+        (np.ones((3, 2)), {"label_column": "a"}),
+        (pd.DataFrame({"a": [1, 2]}), {"skip_bad": True}),
+        (["red apple", "green pear"], {"text_column": "a"}),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(tmp_path, source, options):
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    np.savez(tmp_path / "x.npz", np.ones((3, 2)))
+    write(tmp_path / "t.csv", [("a", "b"), (1, 2)])
+    (tmp_path / "t.txt").write_text("red apple\ngreen pear\n")
+    (tmp_path / "t.jsonl").write_text('{"text": "red apple"}\n')
+    path = tmp_path / source if isinstance(source, str) and "." in source else source
+    flag = "--" + next(iter(options)).replace("_", "-")
+    with pytest.raises(DataError, match=f"{flag}.* does not apply"):
+        load(path, **options)
+    recipe = load(path, words=100).recipe  # commands pass on what their method prefers
+    with pytest.raises(DataError, match="does not apply"):
+        load(path, recipe=recipe, **options)
+
+
+def test_new_rows_obey_the_recipe_and_say_so(tmp_path):
+    path = write(tmp_path / "t.csv", [("a", "b"), (1, 2)])
+    with pytest.raises(DataError, match="no column 'zz'"):
+        load(path, recipe=load(path).recipe, columns="zz")
+    images = np.zeros((3, 8, 8), np.uint8)
+    recipe = load(images, image_size="8x8").recipe
+    assert load(images, recipe=recipe, image_size=8).X.shape == (3, 8, 8)
+    with pytest.raises(DataError, match=r"image_size is 4x4, .* images of 8x8; leave"):
+        load(images, recipe=recipe, image_size=4)
+
+
 # recipes ------------------------------------------------------------------------------------
 
 

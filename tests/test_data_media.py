@@ -92,6 +92,14 @@ def test_new_images_are_brought_to_the_fitted_form(folder, tmp_path, said):
         load(path, recipe=load(np.zeros((2, 3))).recipe)
 
 
+def test_options_for_tables_do_not_apply_to_images(folder):
+    for option in ("columns", "id_column", "text_column"):
+        with pytest.raises(DataError, match=f"{option}.* does not apply to images"):
+            load(folder[0], **{option: "a"})
+    with pytest.raises(DataError, match=r"'species'.*--label-column folder"):
+        load(folder[0], label_column="species")
+
+
 def test_an_unreadable_image_is_named_or_skipped(folder, said):
     path, pictures = folder
     (path / "a" / "broken.png").write_bytes(b"no image")

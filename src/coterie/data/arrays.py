@@ -31,6 +31,8 @@ def from_array(
     them (`divide`, gene selection) is still to be done.
     """
     X = _as_rows(X, name, ask)
+    if X.ndim == 2:
+        ask.only(f"rows of {X.shape[1]} numbers", "label_column", "embeddings")
     recipe = ask.recipe
     if recipe is not None:
         X = _like(X, recipe, name, ask, raw)
@@ -185,6 +187,7 @@ def encode_labels(values, name: str) -> tuple[np.ndarray | None, list[str] | Non
 
 def read_npy(path: Path, ask: Options) -> Dataset:
     """Read .npy; a large file is mapped, not loaded."""
+    ask.only("a .npy file", "image_size", "embeddings")
     mode = "r" if path.stat().st_size > MAPPED_ABOVE else None
     try:
         X = np.load(path, mmap_mode=mode, allow_pickle=False)
@@ -195,6 +198,7 @@ def read_npy(path: Path, ask: Options) -> Dataset:
 
 def read_npz(path: Path, ask: Options) -> Dataset:
     """Read .npz: arrays `data` and `target`, or the only array, or a saved sparse matrix."""
+    ask.only("a .npz file", "label_column", "image_size", "embeddings")
     try:
         with np.load(path, allow_pickle=False) as file:
             if {"indices", "indptr", "format"} <= set(file.files):

@@ -14,7 +14,7 @@ import numpy as np
 
 from .dataset import Dataset
 from .errors import DataError
-from .options import Options
+from .options import TABLE, Options
 from .ranges import narrow
 from .tables import BadCells, from_table, refuse
 
@@ -25,6 +25,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 def read_csv(path: Path, ask: Options) -> Dataset:
     """Read a table of numbers with an optional header."""
+    ask.only("a table", *TABLE)
     name = path.name.split(".")[0]
     before = csv.field_size_limit(2**31 - 1)  # cells with documents are longer than 128 KB
     try:

@@ -64,6 +64,12 @@ def read_folder(folder: Path, ask: Options) -> Dataset:
 
 def read_images(folder: Path, paths: list[str], ask: Options) -> Dataset:
     """Read the images `paths` below `folder`."""
+    ask.only("images", "label_column", "image_size", "skip_bad")
+    if ask.label_column not in (None, "folder"):
+        raise DataError(
+            f"label_column='{ask.label_column}' names no classes of images; "
+            "--label-column folder takes the subfolders"
+        )
     bad: dict[str, str] = {}
     heads: dict[str, tuple[tuple[int, int], bool]] = {}
     for path in paths:

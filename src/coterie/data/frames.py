@@ -8,7 +8,7 @@ import numpy as np
 
 from .dataset import Dataset
 from .errors import DataError, listed
-from .options import Options
+from .options import TABLE, Options
 from .ranges import narrow
 from .tables import BadCells, from_table, refuse
 
@@ -55,6 +55,7 @@ def _table(frame, name: str) -> _Columns:
 
 def read_parquet(path: Path, ask: Options) -> Dataset:
     """Read a parquet file, or all parquet files of a folder in the order of their names."""
+    ask.only("a table", *TABLE)
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -174,14 +174,14 @@ def _special(table: Table, ask: Options, name: str) -> dict[str, str | None]:
 
 def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[str]:
     """Return the columns to cluster."""
-    if ask.recipe is not None:
-        return _choose_again(table, ask.recipe, ask.notice, name, strings)
     for column in (*(ask.columns or ()), *ask.drop):
         if column not in table.names:
             raise DataError(
                 f"{name} has no column '{column}'.{did_you_mean(column, table.names)} "
                 f"It has: {listed(table.names)}"
             )
+    if ask.recipe is not None:
+        return _choose_again(table, ask.recipe, ask.notice, name, strings)
     wanted = list(ask.columns or table.names)
     columns = [c for c in wanted if c not in strings and c not in ask.drop]
     if not columns:
