@@ -346,6 +346,31 @@ def test_predict_finds_columns_in_any_order(tmp_path, table, said):
     np.testing.assert_array_equal(load(bare, recipe=recipe, notice=said.append).X, table)
 
 
+def test_a_header_is_no_trouble_for_a_model_without_one(tmp_path, table, said):
+    bare = write(tmp_path / "bare.csv", table.astype(float).tolist())
+    load(bare, notice=said.append).recipe.save(tmp_path / "run")
+    recipe = Recipe.load(tmp_path / "run")
+    full = write(tmp_path / "t.csv", [row[1:] for row in rows_of(table)])
+    np.testing.assert_array_equal(load(full, recipe=recipe, notice=said.append).X, table)
+    assert "the fitted data named no columns" in said[-1]
+    with pytest.raises(DataError, match="has 4 columns, the model was fitted on 3"):
+        load(write(tmp_path / "t.csv", rows_of(table)), recipe=recipe)
+
+
+def test_a_table_for_a_text_model_asks_for_the_column(tmp_path):
+    recipe = load(["red apple", "green pear", "red pear"]).recipe
+    path = write(tmp_path / "t.csv", [("n", "body"), (1, "red apple")])
+    with pytest.raises(DataError, match=r"fitted on text; .* --text-column"):
+        load(path, recipe=recipe)
+    assert load(path, recipe=recipe, text_column="body").texts == ["red apple"]
+
+
+def test_npz_with_nothing_but_labels(tmp_path):
+    np.savez(tmp_path / "a.npz", labels=np.arange(3))
+    with pytest.raises(DataError, match="holds only 'labels', which is read as known classes"):
+        load(tmp_path / "a.npz")
+
+
 def test_frames_keep_their_index_and_types(table):
     frame = pd.DataFrame(table, columns=list("abc"), index=[f"p{i}" for i in range(30)])
     frame["flag"] = True

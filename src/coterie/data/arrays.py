@@ -221,6 +221,11 @@ def _pick(files: list[str], path: Path, label_column: str | None) -> tuple[str, 
     rest = [n for n in files if n != target]
     if data is None and len(rest) == 1:
         data = rest[0]
+    if not rest:
+        raise DataError(
+            f"{path} holds only '{target}', which is read as known classes; add the rows as "
+            "'data', or name the array so if it holds them"
+        )
     if data is None:
         raise DataError(
             f"{path} holds {len(files)} arrays ({listed(files)}); name the rows 'data' "

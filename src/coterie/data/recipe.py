@@ -34,6 +34,8 @@ class Recipe:
         Largest value of images that are not bytes: 1 for fractions.
     columns : list of str, optional
         Columns of a table, in the order in which the estimator sees them.
+    named : bool
+        False when those are only positions: the file had no header.
     id_column, label_column, text_column : str, optional
     embeddings : bool
         True when the rows are ready embeddings.
@@ -55,6 +57,7 @@ class Recipe:
     dtype: str = "float32"
     top: float | None = None
     columns: list[str] | None = None
+    named: bool = True
     id_column: str | None = None
     label_column: str | None = None
     text_column: str | None = None

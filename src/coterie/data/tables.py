@@ -133,6 +133,7 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     if recipe is None:
         recipe = describe_rows(X, kind, name, source, columns=columns, embeddings=ask.embeddings)
         recipe.id_column, recipe.label_column = special["id"], special["label"]
+        recipe.named = table.named
     elif list(X.shape[1:]) != list(recipe.shape):
         raise DataError(
             f"{name} has rows of shape {X.shape[1:]}, the model was fitted on "
@@ -190,10 +191,10 @@ def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[st
 
 
 def _choose_again(table: Table, recipe: Recipe, notice, name: str, strings: set) -> list[str]:
-    """Return the columns of the recipe, by name where the table has names."""
+    """Return the columns of the recipe, by name where both have names, else by position."""
     known = recipe.columns
     rest = [column for column in table.names if column not in strings]
-    if known and table.named:
+    if known and table.named and recipe.named:
         absent = [column for column in known if column not in table.names]
         if absent:
             hint = did_you_mean(absent[0], rest)
@@ -203,13 +204,19 @@ def _choose_again(table: Table, recipe: Recipe, notice, name: str, strings: set)
             )
         return list(known)
     width = len(known) if known else int(np.prod(recipe.shape))
+    if len(rest) != width and recipe.vocabulary:
+        raise DataError(
+            f"{name} is a table of {len(rest)} columns, the model was fitted on text; "
+            "name the column that holds it: --text-column (text_column=)"
+        )
     if len(rest) != width:
         raise DataError(
             f"{name} has {len(rest)} columns, the model was fitted on {width}; "
             "give the same columns"
         )
     if known and rest != list(known):
-        notice(f"{name} names no columns; they are taken in the fitted order")
+        one = f"{name} names" if not table.named else "the fitted data named"
+        notice(f"{one} no columns; they are taken in the fitted order")
     return rest
 
 
