@@ -137,6 +137,15 @@ def test_new_rows_must_have_the_fitted_shape(table):
         load(np.zeros((3, 8, 8), np.float32), recipe=pixels)
 
 
+def test_bytes_are_brought_to_the_unit_of_the_fitted_pixels(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 8, 8)).astype(np.uint8)
+    for unit in (1, 255):
+        recipe = load(pixels.astype(np.float32) / unit).recipe
+        recipe.save(tmp_path / str(unit))
+        again = load(pixels, recipe=Recipe.load(tmp_path / str(unit))).X
+        np.testing.assert_array_equal(again, pixels.astype(np.float32) / unit)
+
+
 def test_fingerprint_sees_shape_type_and_content(table):
     changed = table.copy()
     changed[20, 1] += 1
@@ -213,6 +222,14 @@ def test_a_category_and_a_gap_are_named(tmp_path, kind):
     assert "--drop colour,gap" in text and "'ok'" not in text
 
 
+def test_a_category_of_numbers_is_named():
+    frame = pd.DataFrame({"a": range(4), "b": pd.Series([1, 2, 1, 2]).astype("category")})
+    with pytest.raises(
+        DataError, match=r"'b': of 4 cells 4 with text, first '1' in row 1\n.* turn"
+    ):
+        load(frame)
+
+
 def test_one_bad_cell_is_named_by_row_line_and_column(tmp_path):
     rows = [("a", "b"), *((i, i) for i in range(9000)), (1, "1_000"), (1, "inf"), (1, "1e39")]
     with pytest.raises(DataError, match=r"'b'.* first '1_000' in row 9001 \(line 9002\)"):
@@ -234,6 +251,54 @@ def test_broken_csv(tmp_path, content, message):
     (tmp_path / "t.csv").write_text(content)
     with pytest.raises(DataError, match=message):
         load(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    "content, columns, rows, told",
+    [
+        ("a;b\n1,5;2\n-,5;3e1\n", ["a", "b"], [[1.5, 2], [-0.5, 30]], "1,5 are read as 1.5"),
+        ("1,5;2,5\n3,5;4,5\n", ["0", "1"], [[1.5, 2.5], [3.5, 4.5]], "split at ';'"),
+        ('"a, b";c\n1;2\n', ["a, b", "c"], [[1, 2]], "split at ';'"),
+        ("a, b;c\n1;2\n", ["a, b", "c"], [[1, 2]], "split at ';'"),
+        ('"a\nb",c\n1,2\n', ["a\nb", "c"], [[1, 2]], None),
+        ("   \na,b\n1,2\n", ["a", "b"], [[1, 2]], None),
+        ("a,b,\n1,2,\n3,4,\n", ["a", "b"], [[1, 2], [3, 4]], "1 empty columns"),
+        ("a,,b,,\n1,,2,,\n", ["a", "b"], [[1, 2]], "3 empty columns"),
+        ("5,6,\n7,8,\n", ["0", "1"], [[5, 6], [7, 8]], "1 empty columns"),
+        ("a,,b\n1,2,3\n", ["a", "", "b"], [[1, 2, 3]], None),
+        ("0,1\n2,3\n", ["0", "1"], [[0, 1], [2, 3]], "first line is numbers"),
+        ("0,1,2\n5,6,7\n", ["0", "1", "2"], [[5, 6, 7]], "a header"),
+    ],
+)
+def test_common_csv_files(tmp_path, content, columns, rows, told, said):
+    (tmp_path / "t.csv").write_text(content)
+    data = load(tmp_path / "t.csv", notice=said.append)
+    assert data.columns == columns and data.X.tolist() == rows
+    assert any(told in message for message in said) if told else not said
+
+
+def test_pandas_index_above_counted_columns(tmp_path, said):
+    for width in (1, 2):
+        pd.DataFrame(np.ones((2, width)), index=["x", "y"]).to_csv(tmp_path / "t.csv")
+        data = load(tmp_path / "t.csv", notice=said.append)
+        assert data.ids == ["x", "y"] and data.X.shape == (2, width)
+
+
+def test_long_texts_in_csv(tmp_path):
+    limit = csv.field_size_limit()
+    path = write(tmp_path / "t.csv", [("t",), ("red apple " * 20000,), ("green pear",)])
+    assert len(load(path, text_column="t")) == 2
+    assert csv.field_size_limit() == limit
+
+
+def test_decimal_commas_elsewhere_get_the_way_out(tmp_path):
+    with pytest.raises(
+        DataError, match=r"first '1,5' in row 1(.|\n)*What to do: write decimal points"
+    ):
+        load(write(tmp_path / "t.csv", [("a", "b"), ("1,5", 2)]))
+    with pytest.raises(DataError, match=r"'b': of 1 cells 1 with text(.|\n)*turn categories") as e:
+        load(write(tmp_path / "t.csv", [("a", "b"), ("1,5", "red")], ";"))
+    assert "'a'" not in str(e.value)
 
 
 def test_not_utf8(tmp_path):
@@ -279,6 +344,31 @@ def test_predict_finds_columns_in_any_order(tmp_path, table, said):
         load(frame.drop(columns="b"), recipe=recipe)
     bare = write(tmp_path / "bare.csv", table.astype(float).tolist())
     np.testing.assert_array_equal(load(bare, recipe=recipe, notice=said.append).X, table)
+
+
+def test_a_header_is_no_trouble_for_a_model_without_one(tmp_path, table, said):
+    bare = write(tmp_path / "bare.csv", table.astype(float).tolist())
+    load(bare, notice=said.append).recipe.save(tmp_path / "run")
+    recipe = Recipe.load(tmp_path / "run")
+    full = write(tmp_path / "t.csv", [row[1:] for row in rows_of(table)])
+    np.testing.assert_array_equal(load(full, recipe=recipe, notice=said.append).X, table)
+    assert "the fitted data named no columns" in said[-1]
+    with pytest.raises(DataError, match="has 4 columns, the model was fitted on 3"):
+        load(write(tmp_path / "t.csv", rows_of(table)), recipe=recipe)
+
+
+def test_a_table_for_a_text_model_asks_for_the_column(tmp_path):
+    recipe = load(["red apple", "green pear", "red pear"]).recipe
+    path = write(tmp_path / "t.csv", [("n", "body"), (1, "red apple")])
+    with pytest.raises(DataError, match=r"fitted on text; .* --text-column"):
+        load(path, recipe=recipe)
+    assert load(path, recipe=recipe, text_column="body").texts == ["red apple"]
+
+
+def test_npz_with_nothing_but_labels(tmp_path):
+    np.savez(tmp_path / "a.npz", labels=np.arange(3))
+    with pytest.raises(DataError, match="holds only 'labels', which is read as known classes"):
+        load(tmp_path / "a.npz")
 
 
 def test_frames_keep_their_index_and_types(table):
@@ -340,6 +430,49 @@ def test_csv_round_trip(tmp_path, values, names, data):
     got = load(path, id_column="id", columns=["x, 1", "y"])
     np.testing.assert_array_equal(got.X, np.array(values, np.float32))
     assert got.ids == [name.strip() for name in names[: len(values)]]
+
+
+@pytest.mark.parametrize(
+    "source, options",
+    [
+        ("x.npy", {"columns": "zz"}),
+        ("x.npy", {"text_column": "q"}),
+        ("x.npy", {"image_size": 4}),
+        ("x.npz", {"id_column": "q"}),
+        ("t.csv", {"image_size": 4}),
+        ("t.txt", {"label_column": "a"}),
+        ("t.jsonl", {"drop": "a"}),
+        ("digits", {"columns": "a"}),
+        ("pendigits", {"image_size": 4}),
+        (np.ones((3, 2)), {"label_column": "a"}),
+        (pd.DataFrame({"a": [1, 2]}), {"skip_bad": True}),
+        (["red apple", "green pear"], {"text_column": "a"}),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(tmp_path, source, options):
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    np.savez(tmp_path / "x.npz", np.ones((3, 2)))
+    write(tmp_path / "t.csv", [("a", "b"), (1, 2)])
+    (tmp_path / "t.txt").write_text("red apple\ngreen pear\n")
+    (tmp_path / "t.jsonl").write_text('{"text": "red apple"}\n')
+    path = tmp_path / source if isinstance(source, str) and "." in source else source
+    flag = "--" + next(iter(options)).replace("_", "-")
+    with pytest.raises(DataError, match=f"{flag}.* does not apply"):
+        load(path, **options)
+    recipe = load(path, words=100).recipe  # commands pass on what their method prefers
+    with pytest.raises(DataError, match="does not apply"):
+        load(path, recipe=recipe, **options)
+
+
+def test_new_rows_obey_the_recipe_and_say_so(tmp_path):
+    path = write(tmp_path / "t.csv", [("a", "b"), (1, 2)])
+    with pytest.raises(DataError, match="no column 'zz'"):
+        load(path, recipe=load(path).recipe, columns="zz")
+    images = np.zeros((3, 8, 8), np.uint8)
+    recipe = load(images, image_size="8x8").recipe
+    assert load(images, recipe=recipe, image_size=8).X.shape == (3, 8, 8)
+    with pytest.raises(DataError, match=r"image_size is 4x4, .* images of 8x8; leave"):
+        load(images, recipe=recipe, image_size=4)
 
 
 # recipes ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from PIL import Image
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from coterie.data import DataError, Recipe, load
+from coterie.data import folders as folders_module
 from coterie.data.text import SETTINGS
 
 
@@ -60,6 +61,19 @@ def test_mixed_sizes_and_colour(folder, said):
     assert load(path, image_size="4x5", notice=said.append).X.shape == (10, 4, 5, 3)
 
 
+def test_photographs_are_shrunk_unless_a_size_is_given(tmp_path, said, monkeypatch):
+    for i in range(3):
+        save(tmp_path / f"{i}.png", np.full((300, 400, 3), 80 * i, np.uint8))
+    data = load(tmp_path, notice=said.append)
+    assert data.X.shape == (3, 48, 64, 3) and (data.X[1] == 80).all()
+    assert len(said) == 1 and "3 of 3 images resized to 48x64; --image-size" in said[0]
+    assert load(tmp_path, image_size="300x400", notice=said.append).X.shape == (3, 300, 400, 3)
+    assert len(said) == 1
+    monkeypatch.setattr(folders_module, "_MOST_BYTES", 3 * 300 * 400 * 3 * 2)  # enough for bytes
+    with pytest.raises(DataError, match=r"3 images of 300x400 need .* GB as float32"):
+        load(tmp_path, image_size="300x400")
+
+
 def test_new_images_are_brought_to_the_fitted_form(folder, tmp_path, said):
     path, _ = folder
     recipe = load(path).recipe
@@ -76,6 +90,14 @@ def test_new_images_are_brought_to_the_fitted_form(folder, tmp_path, said):
     assert read.dtype == np.float32 and read.max() <= 1
     with pytest.raises(DataError, match="fitted on vector"):
         load(path, recipe=load(np.zeros((2, 3))).recipe)
+
+
+def test_options_for_tables_do_not_apply_to_images(folder):
+    for option in ("columns", "id_column", "text_column"):
+        with pytest.raises(DataError, match=f"{option}.* does not apply to images"):
+            load(folder[0], **{option: "a"})
+    with pytest.raises(DataError, match=r"'species'.*--label-column folder"):
+        load(folder[0], label_column="species")
 
 
 def test_an_unreadable_image_is_named_or_skipped(folder, said):

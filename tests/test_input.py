@@ -1,5 +1,7 @@
 """What comes in: bad input gets a clear error with both numbers, odd but good input works."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,8 @@ from hypothesis.extra import numpy as hnp
 
 from conftest import quick
 from coterie import DEC, KMeans, load_data
-from coterie.data.rows import Rows, fit_scaling
+from coterie import load as load_model
+from coterie.data.rows import Rows, chunk_rows, fit_scaling
 
 BAD = {
     "fewer rows than clusters": (np.ones((5, 3)), 8, r"n_samples=5 .* n_clusters=8; lower"),
@@ -94,6 +97,17 @@ def test_any_array_of_numbers_works(shape, dtype, order, readonly, data):
     assert np.array_equal(model.predict(np.ascontiguousarray(X)), model.labels_)
 
 
+def test_pixels_in_another_unit_are_told(digit_images, recwarn):
+    pixels = digit_images[0][:50]
+    fractions = pixels / np.float32(255)
+    for fitted, other in ((pixels, fractions), (fractions, pixels)):
+        model = quick("kmeans").fit(fitted)
+        model.predict(fitted[:5])
+        assert not recwarn
+        with pytest.warns(UserWarning, match="new rows reach .* the fitted ones"):
+            model.predict(other)
+
+
 def test_row_order_does_not_matter_to_predict(blobs):
     model = quick("dec").fit(blobs[0])
     order = np.random.default_rng(0).permutation(len(blobs[0]))
@@ -108,6 +122,38 @@ def test_frames_keep_their_columns(blobs):
         model.predict(frame[list("abcdeg".replace("g", "f"))[::-1]])
     tensor = torch.from_numpy(blobs[0])
     assert np.array_equal(quick("kmeans").fit(tensor).labels_, model.labels_)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_that_are_no_numbers_are_named(library):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "b": [4, 5, 6], "flag": [True, False, True]})
+    columns = {
+        "word": ["x", "y", "x"],
+        "when": pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"]),
+        "group": pd.Series([1, 2, 1]).astype("category"),
+    }
+    turn = pytest.importorskip("polars").from_pandas if library == "polars" else lambda f: f
+    for name, values in columns.items():
+        if (library, name) == ("polars", "group"):
+            continue  # polars reads it as plain numbers
+        with pytest.raises(
+            ValueError, match=rf"1 of 4 columns that are not numbers: {name}\. Turn"
+        ):
+            KMeans(2).fit(turn(frame.assign(**{name: values})))
+    assert len(KMeans(2).fit(turn(frame)).labels_) == 3
+    if library == "pandas":
+        assert len(KMeans(2).fit(frame.astype(object)).labels_) == 3
+
+
+def test_channels_first_is_turned_with_a_warning():
+    images = torch.rand(60, 3, 16, 16)
+    with pytest.warns(UserWarning, match=r"channels moved .* \(60, 16, 16, 3\)"):
+        model = KMeans(2, n_init=1, random_state=0).fit(images)
+    assert (model.input_shape_, model.row_shape_) == ((16, 16, 3), (3, 16, 16))
+    turned = images.permute(0, 2, 3, 1)
+    assert np.array_equal(model.predict(turned), model.labels_)
+    assert np.array_equal(KMeans(2, n_init=1, random_state=0).fit(turned).labels_, model.labels_)
 
 
 def test_what_load_data_returns_can_be_fitted():
@@ -154,12 +200,64 @@ def test_scaling_choices():
     )
 
 
+def test_statistics_of_large_rows_take_few_at_a_time():
+    images = np.zeros((256, 128, 128, 3), np.uint8)  # 12.6 MB, 100 MB as float64
+    assert chunk_rows((3000, 4000, 3)) == 1
+    tracemalloc.start()
+    fit_scaling(images, "auto")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * images.nbytes
+
+
 def test_a_table_in_mixed_units_is_not_ruled_by_its_largest_column():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 300)
     X = np.c_[y + rng.normal(0, 0.1, 300), rng.normal(0, 5000, 300)]
     labels = KMeans(2, random_state=0).fit_predict(X)
     assert max(np.mean(labels == y), np.mean(labels != y)) > 0.95
+
+
+@pytest.mark.parametrize("kind", ["array", "map", "frame", "csv", "parquet"])
+def test_columns_far_from_zero_keep_their_content(kind, tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 5000)  # more rows than a CSV file is read in at once
+    X = np.c_[1.7e9 + 60 * y + rng.normal(0, 5, len(y)), rng.normal(0, 5, len(y))]
+    frame = pd.DataFrame(X, columns=["when", "noise"])
+    np.save(tmp_path / "x.npy", X)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    source = {
+        "array": X,
+        "map": np.load(tmp_path / "x.npy", mmap_mode="r"),
+        "frame": load_data(frame),
+        "csv": load_data(tmp_path / "x.csv"),
+        "parquet": load_data(tmp_path / "x.parquet"),
+    }[kind]
+    model = KMeans(2, random_state=0).fit(source)
+    assert max(np.mean(model.labels_ == y), np.mean(model.labels_ != y)) > 0.99
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert np.array_equal(again.predict(source), model.labels_)
+    if isinstance(source, np.ndarray):
+        return
+    # one row alone has no range that could tell: its type is that of the fitted rows
+    row = {"frame": frame[:1], "csv": tmp_path / "1.csv", "parquet": tmp_path / "1.parquet"}[kind]
+    frame[:1].to_csv(tmp_path / "1.csv", index=False)
+    frame[:1].to_parquet(tmp_path / "1.parquet")
+    assert np.array_equal(load_data(row, recipe=source.recipe).X, X[:1])
+
+
+def test_tables_stay_float32_where_it_is_enough(tmp_path):
+    pd = pytest.importorskip("pandas")
+    # the first 4096 rows of sorted times lie close together, all of them do not
+    when = np.r_[1e9 + np.arange(4990.0), np.linspace(2e9, 3e9, 10)]
+    frame = pd.DataFrame({"when": when, "constant": 1.0})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    for source in (frame, tmp_path / "x.csv"):
+        assert load_data(source).X.dtype == np.float32
+    assert fit_scaling(load_data(frame).X, "auto").shift.dtype == np.float32
 
 
 def test_parameters_appear_once_everywhere():

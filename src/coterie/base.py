@@ -14,7 +14,11 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from .data.arrays import channels_last
 from .data.dataset import Dataset
+from .data.frames import check_columns, is_frame
+from .data.options import warn
+from .data.ranges import warn_other_unit
 from .data.rows import Rows, Scaling, fit_scaling
 from .head import Head
 from .nets import Identity
@@ -144,7 +148,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         tensors = {f"network.{k}": v for k, v in self.network_.state_dict().items()}
         tensors |= {f"head.{k}": v for k, v in self.head_.tensors(("param", "state")).items()}
         tensors["labels"] = torch.from_numpy(self.labels_.astype(np.int32))
-        tensors["input.shift"] = torch.from_numpy(np.array(self.scaling_.shift, np.float32))
+        tensors["input.shift"] = torch.from_numpy(np.array(self.scaling_.shift))
         tensors["input.factor"] = torch.from_numpy(np.array(self.scaling_.factor, np.float32))
         fitted = {
             "input_shape": self.input_shape_,
@@ -237,6 +241,10 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             X = X.X
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
+        if is_frame(X):
+            check_columns(X)
+        if isinstance(X, np.ndarray) and X.ndim == 4:
+            X = channels_last(X, "X", warn)
         if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:
             # scikit-learn's check would read the whole file into memory
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -263,6 +271,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
                 f"X has rows of shape {tuple(source.shape[1:])}, but {type(self).__name__} was "
                 f"fitted with {self.input_shape_}; give rows of that shape"
             )
+        if not reset and source.ndim > 2 and self.scaling_.choice == "unit":
+            warn_other_unit(source, 1 / float(self.scaling_.factor))
         return source
 
     def _check_clusters(self, *clusters: int) -> None:

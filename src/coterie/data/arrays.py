@@ -13,6 +13,7 @@ from .dataset import Dataset
 from .errors import DataError, listed
 from .options import Options
 from .pixels import fit_images
+from .ranges import largest
 from .recipe import Recipe
 
 MAPPED_ABOVE = 256 << 20  # .npy files above this size stay on disk
@@ -30,6 +31,8 @@ def from_array(
     them (`divide`, gene selection) is still to be done.
     """
     X = _as_rows(X, name, ask)
+    if X.ndim == 2:
+        ask.only(f"rows of {X.shape[1]} numbers", "label_column", "embeddings")
     recipe = ask.recipe
     if recipe is not None:
         X = _like(X, recipe, name, ask, raw)
@@ -52,6 +55,8 @@ def from_array(
 def describe_rows(X, kind: str, name: str, source: str, **more) -> Recipe:
     """Return the recipe that any source of these rows shares."""
     shape = [int(side) for side in X.shape[1:]]
+    if kind == "image" and X.dtype.kind == "f":
+        more["top"] = largest(X)
     return Recipe(kind=kind, name=name, source=source, shape=shape, dtype=X.dtype.name, **more)
 
 
@@ -87,21 +92,24 @@ def _as_rows(X, name: str, ask: Options):
     if 0 in X.shape:
         raise DataError(f"{name} is empty: its shape is {X.shape}")
     if X.ndim == 4:
-        X = _channels_last(X, name, ask)
+        X = channels_last(X, name, ask.notice)
+        if X.shape[3] > 4:
+            raise DataError(
+                f"{name} has shape {X.shape}; images need 1 to 4 channels in the last place"
+            )
+        X = X[..., 0] if X.shape[3] == 1 else X
     if X.dtype.kind == "b" or (X.dtype == np.float16 and not isinstance(X, np.memmap)):
         X = X.astype(np.float32)
     return X
 
 
-def _channels_last(X, name: str, ask: Options):
-    if X.shape[3] > 4:
-        if X.shape[1] > 4:
-            raise DataError(
-                f"{name} has shape {X.shape}; images need 1 to 4 channels in the last place"
-            )
-        X = np.moveaxis(X, 1, 3)
-        ask.notice(f"{name}: channels moved to the last place, shape is now {X.shape}")
-    return X[..., 0] if X.shape[3] == 1 else X
+def channels_last(X, name: str, notice):  # (n, c, h, w) or (n, h, w, c) -> (n, h, w, c)
+    """Move channels from where torch has them; more than four are taken for a side."""
+    if X.shape[1] > 4 or X.shape[3] <= 4:
+        return X
+    X = np.moveaxis(X, 1, 3)
+    notice(f"{name}: channels moved to the last place, shape is now {X.shape}")
+    return X
 
 
 def _like(X, recipe: Recipe, name: str, ask: Options, raw: bool):
@@ -122,9 +130,10 @@ def _like(X, recipe: Recipe, name: str, ask: Options, raw: bool):
 
 
 def match_type(X, recipe: Recipe, name: str):
-    """Pixels were fitted as bytes (0..255) or as fractions (0..1): keep to it."""
+    """Pixels were fitted as bytes (0..255), as fractions (0..1) or as floats 0..255: keep to it."""
     if recipe.kind == "image" and X.dtype == np.uint8 and recipe.dtype.startswith("float"):
-        return X.astype(np.float32) / np.float32(255)
+        fractions = recipe.top is None or recipe.top <= 1
+        return X.astype(np.float32) / np.float32(255 if fractions else 1)
     if recipe.kind == "image" and recipe.dtype == "uint8" and X.dtype != np.uint8:
         raise DataError(
             f"{name} holds pixels of type {X.dtype}, the model was fitted on bytes 0..255; "
@@ -178,6 +187,7 @@ def encode_labels(values, name: str) -> tuple[np.ndarray | None, list[str] | Non
 
 def read_npy(path: Path, ask: Options) -> Dataset:
     """Read .npy; a large file is mapped, not loaded."""
+    ask.only("a .npy file", "image_size", "embeddings")
     mode = "r" if path.stat().st_size > MAPPED_ABOVE else None
     try:
         X = np.load(path, mmap_mode=mode, allow_pickle=False)
@@ -188,6 +198,7 @@ def read_npy(path: Path, ask: Options) -> Dataset:
 
 def read_npz(path: Path, ask: Options) -> Dataset:
     """Read .npz: arrays `data` and `target`, or the only array, or a saved sparse matrix."""
+    ask.only("a .npz file", "label_column", "image_size", "embeddings")
     try:
         with np.load(path, allow_pickle=False) as file:
             if {"indices", "indptr", "format"} <= set(file.files):
@@ -210,6 +221,11 @@ def _pick(files: list[str], path: Path, label_column: str | None) -> tuple[str, 
     rest = [n for n in files if n != target]
     if data is None and len(rest) == 1:
         data = rest[0]
+    if not rest:
+        raise DataError(
+            f"{path} holds only '{target}', which is read as known classes; add the rows as "
+            "'data', or name the array so if it holds them"
+        )
     if data is None:
         raise DataError(
             f"{path} holds {len(files)} arrays ({listed(files)}); name the rows 'data' "

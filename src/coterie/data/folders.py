@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from pathlib import Path
@@ -16,7 +17,8 @@ from .options import Options
 _FORMATS = ("png", "jpg", "jpeg", "bmp", "gif", "tif", "tiff", "webp", "pgm", "ppm", "pbm", "pnm")
 SUFFIXES = frozenset(f".{ending}" for ending in _FORMATS)
 _GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"])
-_MOST_BYTES = 8 << 30
+_MOST_BYTES = 8 << 30  # as float32, which methods work in
+_LARGE, _SMALL = 128, 64  # longer sides above the one are shrunk to the other unless told otherwise
 
 
 def find_images(folder: Path) -> tuple[list[str], int]:
@@ -44,10 +46,10 @@ def find_images(folder: Path) -> tuple[list[str], int]:
 def read_folder(folder: Path, ask: Options) -> Dataset:
     """Read every image below `folder`; ids are relative paths with forward slashes.
 
-    All images get one size (`image_size`, the recipe's, or the most common one) and one number
-    of channels (colour as soon as one image has colour). Transparency is laid on white,
-    photographs are turned as their EXIF tag says. ``label_column="folder"`` takes the first
-    subfolder as the known class.
+    All images get one size (`image_size`, the recipe's, or the most common one, shrunk to 64
+    pixels if its longer side has over 128) and one number of channels (colour as soon as one
+    image has colour). Transparency is laid on white, photographs are turned as their EXIF tag
+    says. ``label_column="folder"`` takes the first subfolder as the known class.
     """
     paths, others = find_images(folder)
     if not paths:
@@ -62,6 +64,12 @@ def read_folder(folder: Path, ask: Options) -> Dataset:
 
 def read_images(folder: Path, paths: list[str], ask: Options) -> Dataset:
     """Read the images `paths` below `folder`."""
+    ask.only("images", "label_column", "image_size", "skip_bad")
+    if ask.label_column not in (None, "folder"):
+        raise DataError(
+            f"label_column='{ask.label_column}' names no classes of images; "
+            "--label-column folder takes the subfolders"
+        )
     bad: dict[str, str] = {}
     heads: dict[str, tuple[tuple[int, int], bool]] = {}
     for path in paths:
@@ -70,10 +78,11 @@ def read_images(folder: Path, paths: list[str], ask: Options) -> Dataset:
         raise DataError(f"{folder}: none of the {len(paths)} images can be read")
     (height, width), colour = _common(heads, folder, ask)
     shape = (height, width, 3) if colour else (height, width)
-    if len(heads) * np.prod(shape) > _MOST_BYTES:
+    need = 4 * len(heads) * math.prod(shape)
+    if need > _MOST_BYTES:
         raise DataError(
-            f"{folder}: {len(heads)} images of {height}x{width} need "
-            f"{len(heads) * np.prod(shape) / 2**30:.0f} GB; give a smaller image_size"
+            f"{folder}: {len(heads)} images of {height}x{width} need {need / 2**30:.0f} GB as "
+            f"float32, the limit is {_MOST_BYTES >> 30}; give a smaller --image-size (image_size=)"
         )
     X, kept = np.empty((len(heads), *shape), np.uint8), []
     for path in heads:
@@ -117,7 +126,7 @@ def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
 
 def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], bool]:
     """Decide on one size and on colour, and say so when images had to change."""
-    sizes = Counter(size for size, _ in heads.values())
+    sizes, hint = Counter(size for size, _ in heads.values()), ""
     colour = any(has_colour for _, has_colour in heads.values())
     if ask.recipe is not None:
         if ask.recipe.kind != "image":
@@ -132,16 +141,28 @@ def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], b
     else:
         # of equally common sizes the smaller one: nothing is blown up without need
         common = min(sizes, key=lambda size: (-sizes[size], size))
-        target = ask.image_size or common
+        target = ask.image_size or _affordable(common)
+        if not ask.image_size and target != common:
+            hint = "; --image-size (image_size=) sets another size"
         grey = sum(not has_colour for _, has_colour in heads.values())
         if colour and grey:
             ask.notice(f"{folder.name}: {grey} grey images read as colour, like the others")
     changed = sum(count for size, count in sizes.items() if size != target)
     if changed:
         ask.notice(
-            f"{folder.name}: {changed} of {len(heads)} images resized to {target[0]}x{target[1]}"
+            f"{folder.name}: {changed} of {len(heads)} images resized to "
+            f"{target[0]}x{target[1]}{hint}"
         )
     return target, colour
+
+
+def _affordable(size: tuple[int, int]) -> tuple[int, int]:
+    """A photograph has millions of pixels, and methods see all of them at once."""
+    long = max(size)
+    if long <= _LARGE:
+        return size
+    height, width = (max(1, round(side * _SMALL / long)) for side in size)
+    return height, width
 
 
 def _head(path: Path) -> tuple[tuple[int, int], bool]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from .dataset import Dataset
-from .errors import DataError
-from .options import Options
+from .errors import DataError, listed
+from .options import TABLE, Options
+from .ranges import narrow
 from .tables import BadCells, from_table, refuse
 
 
@@ -18,14 +19,21 @@ def is_frame(source) -> bool:
     return library in ("pandas", "polars", "pyarrow") and hasattr(source, "columns")
 
 
+def check_columns(frame) -> None:
+    """Refuse columns that are no numbers: scikit-learn names none of them, and takes dates."""
+    table = _table(frame, "X")
+    bad = [column for column in table.suspects() if table._numbers(column) is None]
+    if bad:
+        raise DataError(
+            f"X has {len(bad)} of {len(table.names)} columns that are not numbers: {listed(bad)}. "
+            "Turn them into numbers (for example one 0/1 column per category, seconds for times) "
+            f"or leave them out, as X.drop(columns={bad[:3]}) does in pandas"
+        )
+
+
 def from_frame(frame, ask: Options, name: str = "frame", source: str = "frame") -> Dataset:
     """Read a data frame; a pandas index other than 0, 1, 2, ... gives the ids."""
-    library = type(frame).__module__.split(".")[0]
-    if library == "polars" and hasattr(frame, "collect"):
-        frame = frame.collect()
-    table = {"pandas": PandasTable, "polars": PolarsTable, "pyarrow": ArrowTable}[library](
-        frame, name
-    )
+    table = _table(frame, name)
     if not table.names:
         raise DataError(f"{name} has no columns")
     if not len(table):
@@ -36,8 +44,18 @@ def from_frame(frame, ask: Options, name: str = "frame", source: str = "frame") 
     return from_table(table, ask, name, source, ids=table.ids())
 
 
+def _table(frame, name: str) -> _Columns:
+    library = type(frame).__module__.split(".")[0]
+    if library == "polars" and hasattr(frame, "collect"):
+        frame = frame.collect()
+    return {"pandas": PandasTable, "polars": PolarsTable, "pyarrow": ArrowTable}[library](
+        frame, name
+    )
+
+
 def read_parquet(path: Path, ask: Options) -> Dataset:
     """Read a parquet file, or all parquet files of a folder in the order of their names."""
+    ask.only("a table", *TABLE)
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -68,6 +86,10 @@ class _Columns:
     def ids(self) -> list[str] | None:
         return None
 
+    def suspects(self) -> list[str]:
+        """Return the columns that may hold something else than numbers."""
+        return self.names
+
     def _keys(self):
         """Return the names of the columns."""
         raise NotImplementedError
@@ -80,8 +102,10 @@ class _Columns:
         """Return a column as Python values with None for gaps."""
         raise NotImplementedError
 
-    def read(self, numeric: list[str], strings: list[str]) -> tuple[np.ndarray, dict]:
-        X, bad = np.empty((len(self), len(numeric)), np.float32), []
+    def read(
+        self, numeric: list[str], strings: list[str], fitted: str | None = None
+    ) -> tuple[np.ndarray, dict]:
+        X, bad, exact = np.empty((len(self), len(numeric)), np.float32), [], {}
         for j, column in enumerate(numeric):
             values = self._numbers(column)
             if values is not None:
@@ -89,8 +113,14 @@ class _Columns:
                     X[:, j] = values
             if values is None or not np.isfinite(X[:, j]).all():
                 bad.append(self._diagnose(column, values))
+            elif fitted == "float64" if fitted else narrow(values.min(), values.max()):
+                exact[j] = values
         if bad:
             refuse(self.name, bad)
+        if exact:
+            X = X.astype(np.float64)
+            for j, values in exact.items():
+                X[:, j] = values
         return X, {column: self._strings(column) for column in strings}
 
     def read_lists(self, column: str) -> list | None:
@@ -99,8 +129,11 @@ class _Columns:
 
     def _diagnose(self, column: str, values) -> BadCells:
         bad = BadCells(column, len(self))
-        for row, cell in enumerate(self._cells(column)):
-            odd = not isinstance(cell, (int, float, np.number)) if values is None else False
+        cells = self._cells(column)
+        texts = [values is None and not isinstance(c, (int, float, np.number)) for c in cells]
+        if values is None and not any(texts):  # a category of numbers: all of them are names
+            texts = [True] * len(cells)
+        for row, (cell, odd) in enumerate(zip(cells, texts, strict=True)):
             if odd or not np.isfinite(np.float32(cell if cell is not None else np.nan)):
                 bad.add(cell, f"row {row + 1}")
         return bad
@@ -112,6 +145,10 @@ class _Columns:
 class PandasTable(_Columns):
     def _keys(self):
         return self.frame.columns
+
+    def suspects(self) -> list[str]:
+        kinds = [getattr(dtype, "kind", "O") for dtype in self.frame.dtypes]
+        return [name for name, kind in zip(self.names, kinds, strict=True) if kind not in "fiub"]
 
     def _column(self, name: str):
         return self.frame.iloc[:, self.names.index(name)]

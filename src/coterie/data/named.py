@@ -177,6 +177,8 @@ def available(data_dir: str | Path | None = None) -> list[dict]:
 def read(name: str, ask: Options, data_dir: str | Path | None = None) -> Dataset:
     """Read a named data set."""
     entry = _entry(name)
+    sized = ("image_size",) if entry.kind == "image" else ()
+    ask.only(f"the data set {entry.name}", "label_column", *sized)
     raw = _raw(entry, ask, data_dir)
     if entry.kind == "text":
         return _named(from_texts(raw.values, ask, entry.name, "named"), raw, entry, ask)

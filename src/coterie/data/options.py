@@ -30,18 +30,39 @@ class Options:
     embeddings: bool = False
     words: int | None = None
     notice: Callable[[str], None] = warn
+    given: tuple[str, ...] = ()  # options that the caller named, apart from what a recipe adds
+
+    def only(self, what: str, *used: str) -> None:
+        """Refuse options that a reader has no use for: ignored, they would seem obeyed."""
+        for name in self.given:
+            if name not in used:
+                raise DataError(
+                    f"{name}={getattr(self, name)!r} (--{name.replace('_', '-')}) does not apply "
+                    f"to {what}, which takes {', '.join(used) or 'no such options'}; leave it out"
+                )
 
     def with_recipe(self) -> Options:
         """Fill in what the recipe remembers and the caller did not say again."""
         recipe = self.recipe
         if recipe is None:
             return self
+        if self.image_size and recipe.kind == "image" and self.image_size != (*recipe.shape[:2],):
+            sizes = ["x".join(map(str, size)) for size in (self.image_size, recipe.shape[:2])]
+            raise DataError(
+                f"image_size is {sizes[0]}, the model was fitted on images of {sizes[1]}; "
+                "leave --image-size out"
+            )
         return replace(
             self,
             id_column=self.id_column or recipe.id_column,
             text_column=self.text_column or recipe.text_column,
             embeddings=self.embeddings or recipe.embeddings,
         )
+
+
+TABLE = ("columns", "drop", "id_column", "label_column", "text_column", "embeddings")
+# not `words`: commands pass on what their method prefers, whatever the data
+CHECKED = (*TABLE, "image_size", "skip_bad")
 
 
 def names(value) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from . import options
@@ -47,7 +48,8 @@ def load(
         documents. For a folder of images ``label_column="folder"`` takes the subfolders; for
         .npz files and named sets it names another label array.
     image_size : int or (height, width) or "HxW", optional
-        Size to bring images to; otherwise the most common size.
+        Size to bring images to; otherwise the most common size (of files in a folder: shrunk to 64
+        pixels if its longer side has over 128).
     skip_bad : bool
         Leave out unreadable images instead of stopping.
     embeddings : bool
@@ -81,7 +83,9 @@ def load(
         embeddings=embeddings,
         words=options.count(words),
         notice=notice or options.warn,
-    ).with_recipe()
+    )
+    given = tuple(option for option in options.CHECKED if getattr(ask, option))
+    ask = replace(ask, given=given).with_recipe()
     data = _read(source, ask, data_dir)
     twice = len(data.ids) - len(set(data.ids))
     if twice:
@@ -101,13 +105,17 @@ def _read(source, ask: Options, data_dir) -> Dataset:
     from .frames import from_frame, is_frame
 
     if isinstance(source, Dataset):
+        ask.only("data that were read already")
         return source
     if is_frame(source):
+        ask.only("a data frame", *options.TABLE)
         return from_frame(source, ask)
     if isinstance(source, (list, tuple)) and source and all(isinstance(s, str) for s in source):
         from .text import from_texts
 
+        ask.only("a list of texts")
         return from_texts(list(source), ask)
+    ask.only("an array", "image_size", "embeddings")
     return from_array(source, ask)
 
 

@@ -30,8 +30,12 @@ class Recipe:
         Shape of one row, e.g. ``[64]`` or ``[28, 28]``.
     dtype : str
         Type of the values as handed to the estimator, e.g. ``"uint8"``.
+    top : float, optional
+        Largest value of images that are not bytes: 1 for fractions.
     columns : list of str, optional
         Columns of a table, in the order in which the estimator sees them.
+    named : bool
+        False when those are only positions: the file had no header.
     id_column, label_column, text_column : str, optional
     embeddings : bool
         True when the rows are ready embeddings.
@@ -51,7 +55,9 @@ class Recipe:
     source: str = "array"
     shape: list[int] = field(default_factory=list)
     dtype: str = "float32"
+    top: float | None = None
     columns: list[str] | None = None
+    named: bool = True
     id_column: str | None = None
     label_column: str | None = None
     text_column: str | None = None

@@ -17,6 +17,8 @@ import torch
 
 from coterie.sharing import current, everyone
 
+from .ranges import narrow
+
 ENCODE_ROWS = 4096  # rows per forward pass without gradient
 CHUNK_BYTES = 64 << 20  # what a full pass holds in memory at a time
 VARIANCE_ROWS, VARIANCE_VALUES = 5000, 2**25  # what the total variance is measured on, at most
@@ -24,16 +26,22 @@ VARIANCE_ROWS, VARIANCE_VALUES = 5000, 2**25  # what the total variance is measu
 
 @dataclass
 class Scaling:
-    """x -> (x - shift) * factor; both are scalars or one number per column."""
+    """x -> (x - shift) * factor; both are scalars or one number per column.
+
+    `shift` is float64 where columns are too far from zero for float32, else float32.
+    """
 
     choice: str
     shift: np.ndarray
     factor: np.ndarray
 
     def apply(self, x: np.ndarray) -> np.ndarray:  # (b, ...) any dtype -> float32
-        x = x.astype(np.float32)
-        if self.shift.any():
-            x -= self.shift
+        if self.shift.dtype == np.float64:  # the difference fits into float32, x does not
+            x = np.subtract(x, self.shift, out=np.empty(x.shape, np.float32), casting="same_kind")
+        else:
+            x = x.astype(np.float32)
+            if self.shift.any():
+                x -= self.shift
         if (self.factor != 1).any():
             x *= self.factor
         return x
@@ -155,7 +163,7 @@ class Rows:
 
 
 def chunk_rows(shape: tuple[int, ...]) -> int:
-    return max(256, min(65536, CHUNK_BYTES // (4 * int(np.prod(shape, dtype=np.int64)) or 4)))
+    return max(1, min(65536, CHUNK_BYTES // (4 * int(np.prod(shape, dtype=np.int64)) or 4)))
 
 
 def release(array: np.ndarray) -> None:
@@ -215,10 +223,12 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
         return Scaling("unit", np.asarray(zero), np.asarray(_inverse(largest)))
     if choice == "auto":
         choice = "global" if stats.share_a_unit() else "standard"
+    far = narrow(stats.low, stats.high).any()
+    shift = stats.mean if far else stats.mean.astype(np.float32)
     if choice == "global":
         spread = np.sqrt(stats.variance.mean())
-        return Scaling("global", stats.mean.astype(np.float32), np.asarray(_inverse(spread)))
-    return Scaling("standard", stats.mean.astype(np.float32), _inverse(np.sqrt(stats.variance)))
+        return Scaling("global", shift, np.asarray(_inverse(spread)))
+    return Scaling("standard", shift, _inverse(np.sqrt(stats.variance)))
 
 
 def check_finite(source: Any) -> None:
@@ -259,7 +269,7 @@ def _column_statistics(source: np.ndarray) -> _Columns:
     """Mean, variance and range per column in one pass over blocks (float64 sums)."""
     n, world = source.shape[0], current()
     first, last = world.span(n)
-    step = max(256, chunk_rows(source.shape[1:]) // 8)  # float64 and a few copies of it
+    step = max(1, chunk_rows(source.shape[1:]) // 8)  # float64 and a few copies of it
     origin = np.asarray(source[0], dtype=np.float64)  # sums about the first row do not cancel
     total = np.zeros_like(origin)
     square = np.zeros_like(origin)

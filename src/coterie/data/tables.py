@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -24,8 +25,14 @@ class Table(Protocol):
     names: list[str]
     named: bool  # False when the names are only positions
 
-    def read(self, numeric: list[str], strings: list[str]) -> tuple[np.ndarray, dict]:
-        """Return float32 (n, len(numeric)) and {name: list of str} for `strings`."""
+    def read(
+        self, numeric: list[str], strings: list[str], fitted: str | None = None
+    ) -> tuple[np.ndarray, dict]:
+        """Return numbers (n, len(numeric)) and {name: list of str} for `strings`.
+
+        They are of the type that was `fitted`; without it float32, and float64 where float32
+        would round a column away.
+        """
 
     def read_lists(self, column: str) -> list | None:
         """Return the cells of a column of lists, or None when it is no such column."""
@@ -74,7 +81,9 @@ def refuse(name: str, bad: list[BadCells]) -> None:
     """Raise the error that names the columns and what can be done about each kind."""
     advice = []
     drop = ",".join(cells.column for cells in bad[:5])
-    if any(cells.text for cells in bad):
+    if any(re.match(r"'[+-]?\d*,\d+'", cells.first) for cells in bad):
+        advice.append("write decimal points (1.5 for 1,5), or split the columns at ';'")
+    elif any(cells.text for cells in bad):
         advice.append("turn categories into numbers (for example one 0/1 column per value)")
     if any(cells.missing or cells.infinite for cells in bad):
         advice.append("fill missing values (for example with the column's mean or median)")
@@ -113,7 +122,8 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     lists = table.read_lists(columns[0]) if len(columns) == 1 else None
     if lists is None and ask.embeddings and "embedding" in table.names:
         columns, lists = ["embedding"], table.read_lists("embedding")
-    X, found = table.read([] if lists else columns, strings)
+    fitted = ask.recipe.dtype if ask.recipe is not None else None
+    X, found = table.read([] if lists else columns, strings, fitted)
     if lists:
         X = vectors(lists, name)
         check_finite(X, name)
@@ -123,6 +133,7 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     if recipe is None:
         recipe = describe_rows(X, kind, name, source, columns=columns, embeddings=ask.embeddings)
         recipe.id_column, recipe.label_column = special["id"], special["label"]
+        recipe.named = table.named
     elif list(X.shape[1:]) != list(recipe.shape):
         raise DataError(
             f"{name} has rows of shape {X.shape[1:]}, the model was fitted on "
@@ -164,14 +175,14 @@ def _special(table: Table, ask: Options, name: str) -> dict[str, str | None]:
 
 def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[str]:
     """Return the columns to cluster."""
-    if ask.recipe is not None:
-        return _choose_again(table, ask.recipe, ask.notice, name, strings)
     for column in (*(ask.columns or ()), *ask.drop):
         if column not in table.names:
             raise DataError(
                 f"{name} has no column '{column}'.{did_you_mean(column, table.names)} "
                 f"It has: {listed(table.names)}"
             )
+    if ask.recipe is not None:
+        return _choose_again(table, ask.recipe, ask.notice, name, strings)
     wanted = list(ask.columns or table.names)
     columns = [c for c in wanted if c not in strings and c not in ask.drop]
     if not columns:
@@ -180,10 +191,10 @@ def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[st
 
 
 def _choose_again(table: Table, recipe: Recipe, notice, name: str, strings: set) -> list[str]:
-    """Return the columns of the recipe, by name where the table has names."""
+    """Return the columns of the recipe, by name where both have names, else by position."""
     known = recipe.columns
     rest = [column for column in table.names if column not in strings]
-    if known and table.named:
+    if known and table.named and recipe.named:
         absent = [column for column in known if column not in table.names]
         if absent:
             hint = did_you_mean(absent[0], rest)
@@ -193,13 +204,19 @@ def _choose_again(table: Table, recipe: Recipe, notice, name: str, strings: set)
             )
         return list(known)
     width = len(known) if known else int(np.prod(recipe.shape))
+    if len(rest) != width and recipe.vocabulary:
+        raise DataError(
+            f"{name} is a table of {len(rest)} columns, the model was fitted on text; "
+            "name the column that holds it: --text-column (text_column=)"
+        )
     if len(rest) != width:
         raise DataError(
             f"{name} has {len(rest)} columns, the model was fitted on {width}; "
             "give the same columns"
         )
     if known and rest != list(known):
-        notice(f"{name} names no columns; they are taken in the fitted order")
+        one = f"{name} names" if not table.named else "the fitted data named"
+        notice(f"{one} no columns; they are taken in the fitted order")
     return rest
 
 

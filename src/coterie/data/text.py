@@ -116,6 +116,7 @@ def tfidf(counts, recipe: Recipe):
 
 def read_txt(path: Path, ask: Options) -> Dataset:
     """Read one document a line; empty lines are left out, ids are line positions from 0."""
+    ask.only("a .txt file")
     lines = [line.rstrip("\r\n") for _, line in _lines(path)]
     kept = [i for i, line in enumerate(lines) if line.strip()]
     if not kept:
@@ -132,6 +133,7 @@ def read_jsonl(path: Path, ask: Options) -> Dataset:
 
     With `embeddings` the key "embedding" holds the rows and "text" is kept beside them.
     """
+    ask.only("a .jsonl file", "id_column", "label_column", "text_column", "embeddings")
     records = _records(path)
     text_key, id_key = ask.text_column or "text", ask.id_column
     if id_key is None and all("id" in record for record in records):
