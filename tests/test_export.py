@@ -63,3 +63,10 @@ def test_command_line(tmp_path, blobs, capsys):
         assert main(["predict", run, data, "--out", str(out), *more]) == 0
         tables.append([line.split(",")[:2] for line in out.read_text().splitlines()])
     assert tables[0] == tables[1]
+
+
+def test_columns_that_float32_would_round_away_are_refused(blobs, tmp_path):
+    X = blobs[0].astype(np.float64)
+    X[:, 0] += 1.7e9
+    with pytest.raises(ExportError, match="float32"):
+        export_onnx(quick("kmeans").fit(X), tmp_path / "m.onnx")

@@ -477,3 +477,11 @@ def test_the_code_that_kith_hands_over_keeps_the_means_of_its_clusters_apart(mon
     means = [torch.stack([t[labels == j].mean(0) for j in range(3)]) for t in (h, code)]
     wide, narrow = (torch.cdist(m, m)[[0, 0, 1], [1, 2, 2]] for m in means)
     torch.testing.assert_close(narrow / narrow[0], wide / wide[0], atol=1e-3, rtol=1e-3)
+
+
+def test_columns_far_from_zero_keep_their_content():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 300)
+    X = np.c_[1.7e9 + 60 * y + rng.normal(0, 5, 600), rng.normal(0, 1, 600)]
+    labels = Kith(2, random_state=0).fit_predict(X)
+    assert max(np.mean(labels == y), np.mean(labels != y)) > 0.99

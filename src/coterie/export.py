@@ -76,6 +76,11 @@ def export_onnx(model: Clusterer, path: str | os.PathLike) -> Path:
             f"{model.key} labels a new row by its nearest training rows and has no encoder to "
             "export (as spectral, umap_gmm and leiden); use another method, or coterie predict"
         )
+    if np.asarray(model.scaling_.shift).dtype == np.float64:
+        raise ExportError(
+            "some columns are so far from zero that float32, the type of the exported model's "
+            "input, would round them away; subtract a constant from them, or use coterie predict"
+        )
     _need("onnx", "onnxscript")
     example = torch.zeros(2, *model.input_shape_)
     try:

@@ -12,6 +12,7 @@ from ..parts import features as kinds
 from ..parts.augment import moved, transforms
 from ..rng import numpy_rng, torch_rng
 
+FAR = 1000  # deviations between zero and the mean of a column whose size tells nothing
 SAMPLE_VALUES = 2**26  # values of the sample that features are learned from, at most
 FEW_ROWS = 2000
 
@@ -49,8 +50,12 @@ def find_kind(rows: Rows, asked: str) -> str:
 def fit_features(features: Any, rows: Rows, seed: int) -> None:
     """Learn the features' axes from a sample of the rows."""
     csr = sparse_text(rows, features.kind)
-    scaling = rows.scaling
-    undo = {"origin": scaling.shift, "unit": 1 / scaling.factor} if len(rows.shape) == 1 else {}
+    undo = {}
+    if len(rows.shape) == 1:
+        shift, factor = rows.scaling.shift, rows.scaling.factor
+        if shift.dtype == np.float64:  # zero is too far away to matter, and float32 to count from
+            shift = np.where(np.abs(shift * factor) > FAR, 0, shift).astype(np.float32)
+        undo = {"origin": shift, "unit": 1 / factor}
     features.fit(sample_rows(rows, seed, csr), torch_rng(seed, "features"), **undo)
 
 
