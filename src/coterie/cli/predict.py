@@ -44,11 +44,8 @@ def run(argv: list[str]) -> int:
     if out:  # before the work: a folder that cannot be made is found now
         out.parent.mkdir(parents=True, exist_ok=True)
     labels = np.asarray(estimator.predict(dataset.X))
-    proba = estimator.predict_proba(dataset.X) if hasattr(estimator, "predict_proba") else None
-    if args.proba and proba is None:
-        raise UsageError(f"{estimator.key} has no soft assignments; leave --proba out")
-    confidence = None if proba is None else proba.max(axis=1)
-    table = runs.labels_csv(dataset.ids, labels, confidence, proba if args.proba else None)
+    proba = estimator.predict_proba(dataset.X)
+    table = runs.labels_csv(dataset.ids, labels, proba.max(axis=1), proba if args.proba else None)
     if out:
         write_atomic(out, table)
     else:
