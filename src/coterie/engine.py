@@ -16,19 +16,18 @@ from .batch import Batch, Step, Terms, View
 from .budget import KEPT_BACK, Pace
 from .data.rows import Rows
 from .head import Head
-from .optim import load_optimizer, optimizer_tensors
 from .parts.centers import align, changed_share, reseed_empty
 from .phases import Call, Phase, TrainingError
 from .progress import Progress
+from .resuming import Resuming
 from .rng import derive, numpy_rng, torch_rng
-from .sharing import everyone
-from .state import Checkpoint, StateError
+from .state import Checkpoint
 from .world import World
 
 SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
 
 
-class Engine:
+class Engine(Resuming):
     """Carries (network, head) through the phases of a plan."""
 
     def __init__(
@@ -249,93 +248,8 @@ class Engine:
         limit = max(self.step + 1, min(most, pace.last_step(self.step, share, every)))
         self._limit = int(self.world.sum(torch.tensor(limit if self.world.leader else 0)))
 
-    # -- checkpoints ------------------------------------------------------------------------
     def _trained(self) -> list[nn.Parameter]:
         return [p for params, _, _ in self._optims.values() for p in params]
 
     def stream(self, *keys: str | int) -> torch.Generator:
         return torch_rng(self.seed, self.phase.name, self.step, *keys)
-
-    def _maybe_save(self) -> None:
-        if self.checkpoint is None:
-            return
-        if self.world.agree(time.monotonic() - self._saved_at >= self.checkpoint_seconds):
-            extra = {f"average.{i}": t for i, t in enumerate(self._average)}
-            for name, (_, _, optimizer) in self._optims.items():
-                extra |= {f"optim.{name}.{k}": v for k, v in optimizer_tensors(optimizer).items()}
-            self._save(extra)
-
-    def _save(self, extra: dict[str, torch.Tensor]) -> None:
-        if self.checkpoint is None or not self.world.leader:
-            return
-        tensors = {f"network.{k}": v for k, v in self.network.state_dict().items()} | extra
-        if self.head is not None:
-            tensors |= {f"head.{k}": v for k, v in self.head.tensors().items()}
-        if self.labels is not None:
-            tensors["labels"] = self.labels
-        position = {
-            "place": _place(self.plan, self.index),
-            "position": [self.index, self.epoch, self.step],
-            "spent": time.perf_counter() - self._begin,
-            "limit": getattr(self, "_limit", 0),
-            "sums": self._sums,
-            "history": self.history,
-            "seconds": self.seconds,
-            "notes": self.notes,
-        }
-        self.checkpoint.save(tensors, position)
-        self._saved_at = time.monotonic()
-
-    def _load(self) -> dict | None:
-        found = self.checkpoint.load()
-        if found is None:
-            self._meet([0, 0, 0])
-            return None
-        tensors, about = found
-        self._meet(about["position"])
-        _, self.epoch, self.step = about["position"]
-        # by name: with a cache of pre-trained networks the plan may have become shorter
-        places = [_place(self.plan, i) for i in range(len(self.plan) + 1)]
-        if about["place"] not in places:
-            self.progress.note(f"phase {about['place'][0]!r} is not needed any more; starting over")
-            self.epoch = self.step = 0
-            return None
-        self.index = places.index(about["place"])
-        self._sums, self.history = about["sums"], about["history"]
-        self.seconds, self.notes = about["seconds"], about["notes"]
-        self.network.load_state_dict(_under("network", tensors))
-        head = _under("head", tensors)
-        self.head = Head.from_tensors(head) if head else None
-        self.labels = tensors.get("labels")
-        if self.index < len(self.plan):
-            self.progress.note(
-                f"resuming in phase {self.plan[self.index].name!r}, step {self.step}"
-            )
-        return {"tensors": tensors, **about} if self.step else None
-
-    def _meet(self, position: list[int]) -> None:
-        """All processes stand at the same checkpoint before any of them writes the next one."""
-        places = everyone(self.world, torch.tensor(position))
-        if bool((places != places[0]).any()):
-            raise StateError(
-                f"processes found different checkpoints (phase, epoch, step: {places.tolist()}); "
-                "checkpoint_dir has to be a folder that all of them see"
-            )
-
-    def _restore(self, resume: dict) -> None:
-        """Mid-phase: the optimisers' moments and the running averages."""
-        self._limit = resume["limit"]
-        for name, (_, _, optimizer) in self._optims.items():
-            load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]))
-        for i, total in enumerate(self._average):
-            total.copy_(resume["tensors"][f"average.{i}"])
-
-
-def _place(plan: list[Phase | Call], i: int) -> list:
-    """Name of a phase, and how many of that name came before; the end has none."""
-    name = plan[i].name if i < len(plan) else ""
-    return [name, sum(p.name == name for p in plan[:i])]
-
-
-def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {k[len(prefix) + 1 :]: v for k, v in tensors.items() if k.startswith(prefix + ".")}
