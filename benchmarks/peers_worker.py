@@ -98,8 +98,8 @@ def ours(X: np.ndarray, y: np.ndarray, k: int, job: dict) -> dict:
             marks[:] = [clocks()]
         train(engine, *args)
 
-    def scored(engine, steps, began):
-        end_epoch(engine, steps, began)
+    def scored(engine, steps):
+        end_epoch(engine, steps)
         now = clocks()
         if engine.head is None:
             return
