@@ -70,8 +70,8 @@ class ByEngine:
         begin = [time.perf_counter()]
         end_epoch = self.engine._end_epoch
 
-        def hold(steps, started):
-            end_epoch(steps, started)
+        def hold(steps):
+            end_epoch(steps)
             self.marks.append(time.perf_counter() - begin[0])
             between(self.engine.epoch)
             begin[0] = time.perf_counter()
