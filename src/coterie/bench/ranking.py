@@ -39,12 +39,13 @@ def rank_defaults(runs: list[dict], datasets: list[str] | None = None) -> Rankin
 
     A run of other settings, or of what was the default once, says nothing about them.
     """
-    found = [run for run in runs if run["profile"] == "default" and _by_default(run)]
+    found = [run for run in runs if run["profile"] == "default" and by_default(run)]
     seen = {run["dataset"] for run in found}
     return rank(found, datasets or [name for name in named.REAL if name in seen])
 
 
-def _by_default(run: dict) -> bool:
+def by_default(run: dict) -> bool:
+    """Whether the settings of a run are the defaults of today, for its variant."""
     if run["method"] not in METHODS:
         return False
     names = run["method"], run["variant"], run["dataset"], run["params"]["n_clusters"]

@@ -73,9 +73,9 @@ class CueGAN(DeepClusterer):
       the same setting finds another ten-valued cue than the digit (NMI .07 after 20,000 steps).
 
     USPS700: convolutions at width 0.25, ACC .61 after 6,000 steps; "dense", 40,000 steps: .76; with
-    `augment="affine"` .83, .65 and .76 for three seeds, in 15 minutes each, and the first of them .87
-    after 110,000 steps, an hour. Seeds differ by which two digits share an id; the steps, not the
-    losses, are short: the paper's runs had 900,000.
+    `augment="affine"` .83, .65 and .76 for three seeds, in 15 minutes each, and the first of them
+    .87 after 110,000 steps, an hour. Seeds differ by which two digits share an id; the steps, not
+    the losses, are short: the paper's runs had 900,000.
     """
 
     key = "cuegan"
