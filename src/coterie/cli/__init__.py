@@ -90,7 +90,7 @@ def _explain(error: Exception) -> int:
         path = f"{error.filename}: " if error.filename else ""
         code, text = 2, f"{path}{error.strerror or error}"
     else:
-        from coterie.engine import TrainingError  # only here: it brings torch along
+        from coterie.phases import TrainingError  # only here: it brings torch along
 
         code, text = 2, str(error)
         if not isinstance(error, TrainingError):

@@ -40,7 +40,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
     An interrupt leaves the folder resumable. An error before the first checkpoint, or in training,
     leaves the folder as it was.
     """
-    from coterie.engine import TrainingError
+    from coterie.phases import TrainingError
 
     if dataset is None:
         dataset = _load(plan)
