@@ -95,7 +95,9 @@ def test_kill_9_in_every_phase_and_at_random_moments(key, kills, by_clock, digit
     np.save(tmp_path / "x.npy", digit_images[0][:300])
     params = {"batch_size": 32, "checkpoint_seconds": 0.0, "pretrain_epochs": 4}
     job = {"key": key, "data": str(tmp_path / "x.npy")}
+    began = time.monotonic()
     assert fit_in_process({**job, "params": params, "out": str(tmp_path / "whole")}) == 0
+    took = time.monotonic() - began
     whole = made(tmp_path / "whole")
     # 10 steps an epoch: 7 is mid-epoch in pretrain, 41 its end, 42 init, 50 in train (DEC)
     for kill in kills:
@@ -107,14 +109,14 @@ def test_kill_9_in_every_phase_and_at_random_moments(key, kills, by_clock, digit
         same(made(folder / "model"), whole)
     folder, moments = tmp_path / "clock", random.Random(key)
     own = {**params, "checkpoint_dir": str(folder / "checkpoint")}
-    out = {**job, "params": own, "out": str(folder / "model")}
-    for _ in range(by_clock):  # wherever it happens to be, even while it writes
-        run = fit_in_process(out, wait=False)
-        time.sleep(moments.uniform(2.5, 6.0))
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-    assert fit_in_process(out) == 0
-    same(made(folder / "model"), whole)
+    for attempt in range(by_clock + 1):  # wherever it happens to be, even while it writes, or done
+        run = fit_in_process({**job, "params": own, "out": str(folder / f"{attempt}")}, wait=False)
+        if attempt < by_clock:
+            time.sleep(moments.uniform(0.4, 1.0) * took)
+            run.kill()
+        code = run.wait()
+    assert code == 0
+    same(made(folder / f"{by_clock}"), whole)
 
 
 def test_a_checkpoint_of_another_run_is_refused(blobs, tmp_path):
