@@ -12,6 +12,7 @@ from ..nets import Identity
 from ..params import param
 from ..parts.assign import squared_distances
 from ..parts.centers import kmeans
+from ..parts.lloyd import CHUNK_VALUES
 from ..rng import numpy_rng
 from .kmeans import FlatRows
 
@@ -78,18 +79,19 @@ class CMEM(Clusterer):
         return head, score, n_iter
 
     def _expect(self, data: FlatRows, head: Head) -> tuple[torch.Tensor, ...]:
-        """Soft counts (k,), soft sums (k, d) and the log likelihood, chunk by chunk."""
+        """Soft counts (k,), soft sums (k, d) and the log likelihood, in blocks that fit a cache."""
+        block = max(256, CHUNK_VALUES // data.shape[1])
         mass: Any = 0.0
         sums: Any = 0.0
         evidence: Any = 0.0
         for a in range(0, data.n, data.rows.chunk):
-            z = data.slice(a, a + data.rows.chunk)
-            scores = log_joint(z, head)
-            total = scores.logsumexp(1)  # exponents reach -1000 and more
-            gamma = (scores - total[:, None]).exp()
-            mass = mass + gamma.sum(0, dtype=torch.float64)
-            sums = sums + (gamma.T @ z).double()
-            evidence = evidence + total.sum(dtype=torch.float64)
+            for z in data.slice(a, a + data.rows.chunk).split(block):
+                scores = log_joint(z, head)
+                total = scores.logsumexp(1)  # exponents reach -1000 and more
+                gamma = (scores - total[:, None]).exp()
+                mass = mass + gamma.sum(0, dtype=torch.float64)
+                sums = sums + (gamma.T @ z).double()
+                evidence = evidence + total.sum(dtype=torch.float64)
         return mass, sums, evidence
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
