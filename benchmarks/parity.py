@@ -13,7 +13,8 @@ import time
 import numpy as np
 import torch
 
-from coterie.data.rows import Rows, fit_scaling
+from coterie.data.rows import Rows
+from coterie.data.scaling import fit_scaling
 from coterie.engine import Engine
 from coterie.nets import build
 from coterie.optim import Optim

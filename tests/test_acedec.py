@@ -7,7 +7,8 @@ import torch
 from conftest import quick
 from coterie import registry
 from coterie.batch import Batch, View
-from coterie.data.rows import Rows, fit_scaling
+from coterie.data.rows import Rows
+from coterie.data.scaling import fit_scaling
 from coterie.data.toys import synth
 from coterie.engine import Engine
 from coterie.methods.acedec import OBJECTIVES, nearest

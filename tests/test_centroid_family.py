@@ -11,7 +11,8 @@ from torch import nn
 from conftest import quick
 from coterie import registry
 from coterie.batch import Batch, View
-from coterie.data.rows import Rows, fit_scaling
+from coterie.data.rows import Rows
+from coterie.data.scaling import fit_scaling
 from coterie.engine import Engine, TrainingError
 from coterie.methods.dkm import temperature_levels
 from coterie.metrics import scores

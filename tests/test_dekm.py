@@ -7,7 +7,8 @@ from sklearn.datasets import make_blobs
 
 from coterie import DEKM, load
 from coterie.batch import Batch, View
-from coterie.data.rows import Rows, fit_scaling
+from coterie.data.rows import Rows
+from coterie.data.scaling import fit_scaling
 from coterie.engine import Engine
 from coterie.head import Head
 from coterie.methods.dekm import STRATEGIES, rotated_target, scatter_axes

@@ -9,7 +9,8 @@ import torch
 
 from conftest import quick
 from coterie import DEC
-from coterie.data.rows import Rows, fit_scaling
+from coterie.data.rows import Rows
+from coterie.data.scaling import fit_scaling
 from coterie.engine import Engine, TrainingError
 from coterie.head import Head
 from coterie.nets import build

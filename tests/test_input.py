@@ -12,7 +12,9 @@ from hypothesis.extra import numpy as hnp
 from conftest import quick
 from coterie import DEC, KMeans, load_data
 from coterie import load as load_model
-from coterie.data.rows import Rows, chunk_rows, fit_scaling
+from coterie.data.chunks import chunk_rows
+from coterie.data.rows import Rows
+from coterie.data.scaling import fit_scaling
 
 BAD = {
     "fewer rows than clusters": (np.ones((5, 3)), 8, r"n_samples=5 .* n_clusters=8; lower"),

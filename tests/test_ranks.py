@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from coterie.data.rows import fit_scaling
+from coterie.data.scaling import fit_scaling
 from coterie.parts.lloyd import kmeans
 from coterie.sharing import sharing
 from coterie.state import unpack

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 import torch
 
 from conftest import quick
-from coterie.data.rows import Rows, fit_scaling
+from coterie.data.rows import Rows
+from coterie.data.scaling import fit_scaling
 from coterie.nets.mlp import MLP
 from coterie.nets.sparse import linear
 from coterie.parts.lloyd import kmeans

@@ -2,8 +2,6 @@
 
 import dataclasses
 import time
-import tomllib
-from importlib import resources
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
@@ -14,18 +12,20 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from . import saving
 from .data.arrays import channels_last
 from .data.dataset import Dataset
 from .data.frames import check_columns, is_frame
 from .data.options import warn
 from .data.ranges import warn_other_unit
-from .data.rows import Rows, Scaling, fit_scaling
+from .data.rows import Rows
+from .data.scaling import check_finite, fit_scaling
 from .head import Head
 from .nets import Identity
 from .params import check_params, param
+from .presets import published
 from .rng import resolve_seed
 from .sharing import current, sharing
-from .state import StateError, save_model
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
@@ -145,91 +145,16 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         A model that is there already is only replaced with `overwrite`, that of a run never.
         """
         check_is_fitted(self, "head_")
-        tensors = {f"network.{k}": v for k, v in self.network_.state_dict().items()}
-        tensors |= {f"head.{k}": v for k, v in self.head_.tensors(("param", "state")).items()}
-        tensors["labels"] = torch.from_numpy(self.labels_.astype(np.int32))
-        tensors["input.shift"] = torch.from_numpy(np.array(self.scaling_.shift))
-        tensors["input.factor"] = torch.from_numpy(np.array(self.scaling_.factor, np.float32))
-        fitted = {
-            "input_shape": self.input_shape_,
-            "row_shape": self.row_shape_,
-            "scaling": self.scaling_.choice,
-            "seed": self.seed_,
-            "n_features_in": self.n_features_in_,
-            "feature_names": list(map(str, getattr(self, "feature_names_in_", []))),
-            "history": self.history_,
-            "seconds": self.seconds_,
-            "notes": self.notes_,
-        }
-        save_model(
-            folder,
-            tensors,
-            {"method": self.key, "params": self._params_for_file(), "fitted": fitted},
-            overwrite,
-        )
+        saving.save(self, folder, overwrite)
 
     @classmethod
-    def from_tensors(cls, tensors: dict, about: dict, **overrides: Any) -> "Clusterer":
-        """The inverse of `save`; use `coterie.load`."""
-        names = {f.name for f in dataclasses.fields(cls)}
-        params = {k: _tuples(v) for k, v in about["params"].items() if k in names}
-        self = cls(**(params | overrides))
-        fitted = about["fitted"]
-        self.input_shape_, self.row_shape_ = (
-            tuple(fitted["input_shape"]),
-            tuple(fitted["row_shape"]),
-        )
-        self.n_features_in_, self.seed_ = fitted["n_features_in"], fitted["seed"]
-        if fitted["feature_names"]:
-            self.feature_names_in_ = np.asarray(fitted["feature_names"], dtype=object)
-        self.history_, self.seconds_ = fitted["history"], fitted["seconds"]
-        self.notes_ = fitted["notes"]
-        self.scaling_ = Scaling(
-            fitted["scaling"], tensors["input.shift"].numpy(), tensors["input.factor"].numpy()
-        )
-        self.labels_ = tensors["labels"].numpy().astype(np.int64)
-        self.head_ = Head.from_tensors(
-            {k[5:]: v for k, v in tensors.items() if k.startswith("head.")}
-        )
-        self.network_ = self.build_network(self.row_shape_, torch.Generator())
-        try:
-            self.network_.load_state_dict(
-                {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
-            )
-        except RuntimeError as err:
-            raise StateError(
-                f"the stored weights do not fit the network ({err}); a model with modules of your "
-                "own is loaded by coterie.load(folder, net=...)"
-            ) from None
-        self.network_.eval()
-        self._after_fit()
-        return self
-
-    @classmethod
-    def paper(cls, dataset: str, **overrides: Any) -> "Clusterer":
+    def paper(cls, dataset: str, *, variant: str | None = None, **overrides: Any) -> "Clusterer":
         """This method with its paper's settings for a data set (presets/KEY.toml)."""
-        try:
-            text = resources.files("coterie.presets").joinpath(f"{cls.key}.toml").read_text()
-        except FileNotFoundError:
-            raise ValueError(
-                f"{cls.__name__} has no published settings; use its defaults"
-            ) from None
-        preset = tomllib.loads(text)
-        if dataset not in preset["datasets"]:
-            known = ", ".join(sorted(preset["datasets"]))
-            raise ValueError(
-                f"no published settings of {cls.__name__} for {dataset!r}; there are: {known}"
-            )
-        common, own = dict(preset.get("common", {})), dict(preset["datasets"][dataset])
-        variant = overrides.pop("variant", None)
         if variant and variant not in cls.variants:
             known = ", ".join(filter(None, cls.variants)) or "none"
             raise ValueError(f"{cls.__name__} has no variant {variant!r}; there are: {known}")
-        if variant:
-            overrides = {**cls.variants[variant], **overrides}
-            own = {**own, **own.pop(variant, {})}
-        own = {k: v for k, v in own.items() if not isinstance(v, dict)}
-        return cls(**{k: _tuples(v) for k, v in {**common, **own, **overrides}.items()})
+        row = cls.variants[variant] if variant else {}
+        return cls(**{**published(cls, dataset, variant), **row, **overrides})
 
     # -- helpers ----------------------------------------------------------------------------
     def _after_fit(self) -> None:
@@ -287,8 +212,6 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "head_")
         source = self._check(X, reset=False)
-        from .data.rows import check_finite
-
         check_finite(source)
         return Rows(source, self.scaling_)
 
@@ -307,19 +230,6 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             x = x[:, 0] if len(self.input_shape_) == 2 else x.transpose(0, 2, 3, 1)
         return self.scaling_.undo(x)
 
-    def _params_for_file(self) -> dict:
-        params = {}
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            if callable(value) or isinstance(value, nn.Module) or f.name == "callback":
-                continue
-            if isinstance(value, (tuple, list)) and any(isinstance(v, nn.Module) for v in value):
-                continue
-            if f.name == "random_state" and value is not None:
-                value = self.seed_ if hasattr(self, "seed_") else None
-            params[f.name] = value.item() if isinstance(value, np.generic) else value
-        return params
-
     def _html_repr(self) -> str:
         from .card import html_card
 
@@ -337,7 +247,3 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
 
 def _numeric(X: Any) -> bool:
     return getattr(getattr(X, "dtype", None), "kind", "O") in "fiub"
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

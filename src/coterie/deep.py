@@ -24,6 +24,7 @@ from .phases import Call, Phase, init_head
 from .pretrain import Cache, pretraining
 from .progress import Progress
 from .rng import torch_rng
+from .saving import plain_params
 from .state import Checkpoint, unpack
 from .world import World, join
 
@@ -242,7 +243,7 @@ class DeepClusterer(Clusterer):
         if self.checkpoint_dir is None:
             return None
         run_only = {f.name for f in dataclasses.fields(self) if f.metadata.get("group") == "run"}
-        params = {k: v for k, v in self._params_for_file().items() if k not in run_only}
+        params = {k: v for k, v in plain_params(self).items() if k not in run_only}
         key = {"method": self.key, "data": fingerprint, "seed": self.seed_, **params}
         checkpoint = Checkpoint(self.checkpoint_dir, key)
         if self.random_state is None and checkpoint.path.exists():
@@ -287,22 +288,3 @@ class DeepClusterer(Clusterer):
 
     def _decode(self, latents: torch.Tensor) -> torch.Tensor:
         return self.network_.decode(latents)
-
-
-class WithoutAutoencoder(DeepClusterer):
-    """Base of methods that have no autoencoder: what would set one is no parameter of theirs."""
-
-    net: ClassVar[Any] = "own"
-    channels: ClassVar[Any] = ()
-    activation: ClassVar[Any] = ""
-    initializer: ClassVar[Any] = ""
-    pretrain: ClassVar[Any] = ""
-    pretrain_epochs: ClassVar[Any] = 0
-    pretrain_lr: ClassVar[Any] = 0
-    pretrain_schedule: ClassVar[Any] = ""
-    pretrain_optimizer: ClassVar[Any] = ""
-    update_every: ClassVar[Any] = 1.0
-    tol: ClassVar[Any] = 0.0
-    augment: ClassVar[Any] = "none"
-    empty: ClassVar[Any] = "keep"
-    cache_dir: ClassVar[Any] = None

@@ -78,3 +78,8 @@ def check_params(estimator: Any) -> None:
         ):
             if meta[bound] is not None and not isinstance(value, str) and bad(value, meta[bound]):
                 raise ValueError(f"{name}: must be {words} {meta[bound]}")
+
+
+def as_tuples(value: Any) -> Any:
+    """Lists of JSON and TOML as the tuples that parameters have."""
+    return tuple(value) if isinstance(value, list) else value

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from .base import Clusterer
+from .saving import restore
 from .state import load_model
 
 # key -> (module in methods/, class); imported when asked for
@@ -59,4 +60,4 @@ def load(folder: Any, **overrides: Any) -> Clusterer:
     Parameters given here replace the stored ones, e.g. `net=` for a model with your own modules.
     """
     tensors, about = load_model(folder)
-    return get(about["method"]).from_tensors(tensors, about, **overrides)
+    return restore(get(about["method"]), tensors, about, **overrides)

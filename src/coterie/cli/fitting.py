@@ -131,7 +131,7 @@ def _estimator(plan: Plan, dataset):
 def score(plan: Plan, estimator, dataset) -> dict:
     """Label-free scores, k-means on the raw data beside them, and the classes where known."""
     from coterie import metrics
-    from coterie.data.rows import pick
+    from coterie.data.chunks import pick
 
     X, labels = dataset.X, np.asarray(estimator.labels_)
     rows = _sample(X.shape[0])

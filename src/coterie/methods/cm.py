@@ -8,7 +8,6 @@ from torch import nn
 
 from ..batch import Batch, Terms
 from ..data.rows import Rows
-from ..deep import WithoutAutoencoder
 from ..head import Head
 from ..nets import Identity
 from ..params import param
@@ -25,6 +24,7 @@ from ..parts.cm import (
 from ..parts.penalty import dirichlet_penalty
 from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
+from .codeless import WithoutAutoencoder
 from .kmeans import FlatRows
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from torch import nn
 from ..batch import Batch, Terms, View
 from ..data.rows import Rows
 from ..deep import KINDS as OPTIMISERS
-from ..deep import SCHEDULES, WithoutAutoencoder
+from ..deep import SCHEDULES
 from ..head import Head
 from ..nets.body import FeatureNet
 from ..params import param
@@ -31,6 +31,7 @@ from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
 from ..world import join
 from .choosing import finalists, verdict
+from .codeless import WithoutAutoencoder
 from .rowfeatures import all_features, find_kind, moved_features, sparse_text, usual_neighbours
 from .views import mixed, thinned
 
