@@ -35,6 +35,8 @@ def test_labels_are_predictions_and_inputs_stay_untouched(key, blobs):
     assert np.array_equal(X, blobs[0])
     assert len(model.labels_) == len(X) and model.labels_.max() < 3
     proba = model.predict_proba(X)
+    for one, alone in zip(model.predict_both(X), (model.labels_, proba)):
+        assert np.array_equal(one, alone)
     assert proba.shape == (len(X), 3) and proba.dtype == np.float32
     np.testing.assert_allclose(proba.sum(1), 1, atol=1e-4)
     assert np.array_equal(proba.argmax(1), model.labels_)

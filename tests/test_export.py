@@ -19,6 +19,9 @@ def same(model, X, path):
     for rows in (X, X[:1], X[:7]):
         assert np.array_equal(onnx.predict(rows), model.predict(rows))
     np.testing.assert_allclose(onnx.predict_proba(X), model.predict_proba(X), atol=1e-4)
+    labels, proba = onnx.predict_both(X)
+    assert np.array_equal(labels, onnx.predict(X))
+    assert np.array_equal(proba, onnx.predict_proba(X))
 
 
 @pytest.mark.parametrize("key", [k for k in KEYS if k not in TRANSDUCTIVE])

@@ -116,6 +116,17 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         """Soft assignment by the method's own rule."""
         return self._map(self._rows(X), lambda z: self.probabilities(self.assign(z, self.head_)))
 
+    def predict_both(self, X: Any) -> tuple[np.ndarray, np.ndarray]:  # (n,) int, (n, k) float32
+        """`predict` and `predict_proba` from one pass over the rows."""
+
+        def both(z: torch.Tensor) -> torch.Tensor:
+            scores = self.assign(z, self.head_)
+            labels = scores.argmax(1, keepdim=True).to(torch.float32)
+            return torch.cat([labels, self.probabilities(scores)], 1)
+
+        found = self._map(self._rows(X), both)
+        return found[:, 0].astype(np.int64), found[:, 1:]
+
     def transform(self, X: Any) -> np.ndarray:  # (n, d) float32
         """Embedding of each row."""
         return self._map(self._rows(X), self.embed)

@@ -124,19 +124,22 @@ class OnnxModel:
         self.session = onnxruntime.InferenceSession(os.fspath(path), options, providers=providers)
 
     def predict(self, X: Any) -> np.ndarray:  # (n,) int64
-        return self._run(X, "labels")
+        return self._run(X, "labels")[0]
 
     def predict_proba(self, X: Any) -> np.ndarray:  # (n, k) float32
-        return self._run(X, "proba")
+        return self._run(X, "proba")[0]
 
-    def _run(self, X: Any, output: str) -> np.ndarray:
+    def predict_both(self, X: Any) -> list[np.ndarray]:
+        return self._run(X, "labels", "proba")
+
+    def _run(self, X: Any, *outputs: str) -> list[np.ndarray]:
         parts: list[Any] = []
         for start in range(0, X.shape[0], PREDICT_ROWS):
             rows = X[start : start + PREDICT_ROWS]
             rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
             rows = np.ascontiguousarray(rows, dtype=np.float32)
-            parts.append(self.session.run([output], {"x": rows})[0])
-        return np.concatenate(parts)
+            parts.append(self.session.run(list(outputs), {"x": rows}))
+        return [np.concatenate(found) for found in zip(*parts)]
 
 
 def _need(*packages: str) -> None:

@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from coterie import runs
 from coterie.files import write_atomic
 
@@ -43,8 +41,7 @@ def run(argv: list[str]) -> int:
     dataset = load(args.data, data_options(args), recipe=Recipe.load(finished.path))
     if out:  # before the work: a folder that cannot be made is found now
         out.parent.mkdir(parents=True, exist_ok=True)
-    labels = np.asarray(estimator.predict(dataset.X))
-    proba = estimator.predict_proba(dataset.X)
+    labels, proba = estimator.predict_both(dataset.X)
     table = runs.labels_csv(dataset.ids, labels, proba.max(axis=1), proba if args.proba else None)
     if out:
         write_atomic(out, table)
