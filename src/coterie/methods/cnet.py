@@ -46,6 +46,13 @@ class CNet(Generative, DeepClusterer):
     half of what is in the rows: with 10 codes USPS started at random ended at an ARI of .39 to .53,
     whatever else was tried (20 codes, other rates and lengths, terms that grow, augmentation); with
     30 at .51, with 100 at .55 and .61 (one or two seeds each). Pre-trained it gained 7 points.
+
+    MNIST is where the defaults fall short: ARI .33 from a random start and .49 pre-trained against
+    .78 and .79 published (one seed). The module stays near where the autoencoder leaves it, and
+    that of the defaults is short and narrow: k-means on its codes has an ARI of .47; on those of
+    the paper's 500-500-2000 network at a constant rate of 1e-3 without augmentation .57, .61 and
+    .64 after 5, 10 and 15 epochs. The paper's weight of the reconstruction (5) with its 10 codes
+    gave .40 from a random start. ``pretrain="kith"`` gave .96.
     """
 
     key = "cnet"
