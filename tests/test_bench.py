@@ -156,9 +156,17 @@ def test_campaign_runs_each_job_once(tmp_path):
     runs = ledger.read()
     assert len(runs) == 4 and len(told) == 4 and all(set(run) == set(KEYS) for run in runs)
     first = runs[0]
-    assert first["status"] == "ok" and first["km"]["acc"] == 1.0 and first["aee"] > 0
+    assert first["status"] == "ok" and first["acc"] == 1.0 and first["aee"] > 0
     assert first["params"]["init"] == "random" and first["params"]["n_clusters"] == 3
     assert first["seconds"]["total"] > 0 and first["rss_mb"] > 10 and first["threads"] >= 1
+
+
+def test_k_means_on_the_embedding_where_there_is_one(tmp_path):
+    ledger = Ledger(tmp_path / "l.jsonl")
+    jobs = plan(["blobs"], [("kmeans", ""), ("pca_kmeans", "")], seeds=range(1))
+    run_campaign(jobs, ledger, tiny_load, tell=str)
+    rows, components = ledger.read()
+    assert rows["km"] is None and components["km"]["acc"] == 1.0
 
 
 def test_campaign_gives_texts_in_the_words_that_a_method_asks_for(tmp_path):
