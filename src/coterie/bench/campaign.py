@@ -190,16 +190,17 @@ def run_one(estimator, dataset, threads: int | None = None, unit: float | None =
 
 def _scores(estimator, dataset) -> dict:
     from coterie import metrics
+    from coterie.base import Clusterer
     from coterie.nets import Identity
 
     X, y = dataset.X, dataset.labels
     z, k, labels = estimator.transform(X), estimator.n_clusters, np.asarray(estimator.labels_)
     proba = estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else None
     # k-means on rows that no method has changed is the baseline's business
-    own = not isinstance(estimator.network_, Identity)
+    rows = isinstance(estimator.network_, Identity) and type(estimator).embed is Clusterer.embed
     return {
         **metrics.scores(y, labels),
-        "km": metrics.scores(y, _kmeans(z, k, estimator.random_state)) if own else None,
+        "km": metrics.scores(y, _kmeans(z, k, estimator.random_state)) if not rows else None,
         "label_free": metrics.label_free(z, labels, proba, n_clusters=k) | _own(estimator),
     }
 
