@@ -191,13 +191,13 @@ def test_small_data_get_more_epochs(blobs):
     """500 and 1100 steps, k-means every 20: an epoch of 120 rows is one step of 256, or 6 of 20."""
     for batch_size, steps in ((256, 1), (20, 6)):
         model = DEKM(3, batch_size=batch_size)
-        model.row_shape_, model._steps = (6,), steps
+        model.row_shape_, model._n_rows = (6,), 120
         plan = model._plan(None, "")
         pretrain, train = (p for p in plan if isinstance(p, Phase))
         assert pretrain.epochs * steps == pytest.approx(500)
         assert train.epochs * steps == pytest.approx(1100)
         assert train.update_every * steps == pytest.approx(20)
-    model._steps = 1000
+    model._n_rows = 20_000  # 1,000 steps of 20
     pretrain, train = (p for p in model._plan(None, "") if isinstance(p, Phase))
     assert (pretrain.epochs, train.epochs, train.update_every) == (10, 15, 0.5)
 

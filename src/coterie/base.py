@@ -52,6 +52,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
     variants: ClassVar[dict[str, dict]] = {}  # short names of the rows in the papers' tables
     tiny: ClassVar[dict] = {}  # settings under which a fit takes milliseconds, for tests
     scores_are_probabilities: ClassVar[bool] = True
+    _n_rows = 0  # of the data that were fitted
     words: ClassVar[int] = 2000  # that texts are described by, if the reader is not told otherwise
 
     n_clusters: int = param(8, "number of clusters", ge=1, kw_only=False)
@@ -98,6 +99,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         self.scaling_ = fit_scaling(source, self.scale)
         rows = Rows(source, self.scaling_)
         self.input_shape_, self.row_shape_ = tuple(source.shape[1:]), rows.shape
+        self._n_rows = rows.n
         self.history_: list[dict] = []
         self.seconds_: dict[str, float] = {}
         self.notes_: list[str] = []

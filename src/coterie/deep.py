@@ -21,7 +21,7 @@ from .optim import Optim
 from .params import param
 from .parts.augment import affine
 from .phases import Call, Phase, init_head
-from .pretrain import Cache, pretraining
+from .pretrain import FEW, MANY, MANY_ROWS, WIDE_ROWS, Cache, Recipe, pretraining
 from .progress import Progress
 from .rng import torch_rng
 from .saving import plain_params
@@ -47,15 +47,19 @@ class DeepClusterer(Clusterer):
     """
 
     keeps_decoder: ClassVar[bool] = False  # decoder still belongs to the embedding after training
+    few_rows: ClassVar[Recipe] = FEW
     # a network learns by steps: (epochs, steps), whichever is longer, where no number is given
-    pretrain_rule: ClassVar[tuple[int, int]] = (20, 600)
     train_rule: ClassVar[tuple[int, int]] = (20, 700)
     update_rule: ClassVar[tuple[float, int]] = (1.0, 20)
     align_labels: ClassVar[bool] = False  # k-means restarts, so names of clusters may change
 
     net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
     embedding_dim: int = param(10, "size of the embedding", ge=1, group="network")
-    hidden: tuple[int, ...] = param((512, 512), "hidden layers of the mlp", group="network")
+    hidden: tuple[int, ...] | None = param(
+        None,
+        "hidden layers of the mlp; None: 512-512, or 500-500-2000 for 20,000 rows of 256 values",
+        group="network",
+    )
     channels: tuple[int, int, int] = param(
         (32, 64, 128), "channels of the conv net", group="network"
     )
@@ -73,11 +77,19 @@ class DeepClusterer(Clusterer):
         group="training",
     )
     pretrain_epochs: float | None = param(
-        None, "epochs of pre-training; None: 20, more for few rows", ge=0, group="training"
+        None, "epochs of pre-training; None: by the number of rows", ge=0, group="training"
     )
-    pretrain_lr: float = param(3e-3, "learning rate of pre-training", gt=0, group="training")
-    pretrain_schedule: str = param(
-        "onecycle", "learning-rate schedule", choices=SCHEDULES, group="training"
+    pretrain_lr: float | None = param(
+        None,
+        "learning rate of pre-training; None: 3e-3, for many rows 1e-3",
+        gt=0,
+        group="training",
+    )
+    pretrain_schedule: str | None = param(
+        None,
+        "learning-rate schedule; None: onecycle, for many rows constant",
+        choices=(*SCHEDULES, None),
+        group="training",
     )
     pretrain_optimizer: str = param("adam", "optimiser", choices=KINDS, group="training")
     epochs: float | None = param(
@@ -100,7 +112,7 @@ class DeepClusterer(Clusterer):
     n_init: int = param(10, "restarts of k-means", ge=1, group="training")
     augment: str = param(
         "auto",
-        "auto (affine for images), affine, or none",
+        "auto (affine for images; with many rows not in pre-training), affine, or none",
         choices=("auto", "affine", "none"),
         group="training",
     )
@@ -135,7 +147,7 @@ class DeepClusterer(Clusterer):
             self.net,
             shape,
             embedding_dim=self.embedding_dim,
-            hidden=self.hidden,
+            hidden=self.recipe().hidden,
             channels=self.channels,
             activation=self.activation,
             initializer=self.initializer,
@@ -146,10 +158,23 @@ class DeepClusterer(Clusterer):
         """What follows the start of the head: one phase with `loss` and `update`."""
         return [self.phase("train", self.epochs, loss=self.loss, update=self._update_hook())]
 
+    def recipe(self) -> Recipe:
+        """Network and pre-training: the fields that are given, the rest by the size of the data."""
+        many = self._n_rows >= MANY_ROWS and math.prod(self.row_shape_) >= WIDE_ROWS
+        mlp = self.net == "mlp" or (self.net == "auto" and many and len(self.row_shape_) == 1)
+        recipe = MANY if mlp and many else self.few_rows
+        given = {
+            "hidden": self.hidden,
+            "lr": self.pretrain_lr,
+            "schedule": self.pretrain_schedule,
+        }
+        return dataclasses.replace(recipe, **{k: v for k, v in given.items() if v is not None})
+
     # -- helpers for `training` -------------------------------------------------------------
     def epochs_of(self, given: float | None, rule: tuple[float, int]) -> float:
         """A length in epochs: as given, or by a rule of (epochs, steps)."""
-        return max(rule[0], rule[1] / self._steps) if given is None else given
+        steps = math.ceil(self._n_rows / self.batch_size)  # of an epoch
+        return max(rule[0], rule[1] / steps) if given is None else given
 
     def phase(self, name: str, epochs: float | None, **changes: Any) -> Phase:
         """A phase with this estimator's batch size, optimiser, augmentation and stop rule."""
@@ -174,6 +199,10 @@ class DeepClusterer(Clusterer):
         settings |= {"momentum": self.momentum, "clip": self.clip}
         return Optim(**(settings | changes))
 
+    def pretrain_optim(self) -> Optim:
+        recipe = self.recipe()
+        return Optim(kind=self.pretrain_optimizer, lr=recipe.lr, schedule=recipe.schedule)
+
     def _update_hook(self) -> Any:
         return self.update if type(self).update is not DeepClusterer.update else None
 
@@ -191,7 +220,6 @@ class DeepClusterer(Clusterer):
         return join(self.devices)
 
     def _fit(self, rows: Rows) -> None:
-        self._steps = math.ceil(rows.n / self.batch_size)  # of an epoch
         keyed = self.checkpoint_dir is not None or self.cache_dir is not None
         fingerprint = rows.fingerprint() if keyed else ""
         checkpoint = self._checkpoint(fingerprint)

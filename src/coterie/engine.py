@@ -50,6 +50,7 @@ class Engine(Resuming):
         self.time_budget, self.empty = time_budget, empty
         self.head: Any = None  # a Head from `init` on
         self.labels: Any = None  # (n,) of the last update
+        self.latents: Any = None  # (n, d) from `init` until the network moves
         self.history: list[dict] = []
         self.seconds: dict[str, float] = {}
         self.notes: list[str] = []
@@ -67,6 +68,7 @@ class Engine(Resuming):
             self._begin = time.perf_counter() - spent
             if isinstance(plan[i], Call):
                 self.progress.phase(plan[i].name)
+                self.latents = None
                 plan[i].function(self)
             else:
                 self._train(resume)
@@ -124,6 +126,7 @@ class Engine(Resuming):
         self.network.eval()
 
     def _one_step(self, index: torch.Tensor) -> None:
+        self.latents = None
         # modules with dropout draw from torch's default stream, which `fit` has forked
         torch.default_generator.manual_seed(derive(self.seed, self.phase.name, self.step))
         if self.phase.train_step:
@@ -165,6 +168,8 @@ class Engine(Resuming):
 
     # -- full-data work ---------------------------------------------------------------------
     def encode_all(self) -> torch.Tensor:  # (n, d), rows in order, the same on every process
+        if self.latents is not None:
+            return self.latents
         training = self.network.training
         self.network.eval()
         mine = self.rows.through(self.network, *self.world.span(self.rows.n))

@@ -54,7 +54,8 @@ def init_head(
     """Make the head from the embedding of all rows; every process takes the leader's."""
 
     def function(engine: "Engine") -> None:
-        engine.head = make(engine.encode_all(), numpy_rng(engine.seed, name))
+        engine.latents = engine.encode_all()
+        engine.head = make(engine.latents, numpy_rng(engine.seed, name))
         engine.world.broadcast(list(engine.head.tensors().values()))
 
     return Call(function, name)

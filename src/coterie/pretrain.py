@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,25 @@ if TYPE_CHECKING:
     from .deep import DeepClusterer
     from .engine import Engine
 
+MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in the papers
 DECODER_RULE = (5, 200)  # epochs and steps of a decoder behind Kith
 CORRUPTION = 0.2  # share of the input that a denoising autoencoder does not see (DEC)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Network and pre-training where the estimator's own fields say nothing."""
+
+    hidden: tuple[int, ...]
+    epochs: tuple[int, int]  # or steps, whichever is longer
+    lr: float
+    schedule: str
+    moved: bool  # images are moved and rebuilt unmoved, so that the code forgets where they stood
+
+
+FEW = Recipe((512, 512), epochs=(20, 600), lr=3e-3, schedule="onecycle", moved=True)
+# the papers' own network: as dear as FEW, and with many wide rows a better place to start from
+MANY = Recipe((500, 500, 2000), epochs=(10, 600), lr=1e-3, schedule="constant", moved=False)
 
 
 def reconstruction(batch: Batch, head: Head | None = None) -> Terms:
@@ -32,19 +50,20 @@ def reconstruction(batch: Batch, head: Head | None = None) -> Terms:
 
 def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
     """The phases of `method.pretrain`; the layer-wise ones end with a fine-tuning of the whole."""
-    optim = Optim(
-        kind=method.pretrain_optimizer, lr=method.pretrain_lr, schedule=method.pretrain_schedule
-    )
+    recipe = method.recipe()
+    optim = method.pretrain_optim()
     common: dict[str, Any] = {"batch_size": method.batch_size, "optim": optim}
 
     def corrupt(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return dropout_rows(x, generator, CORRUPTION)
 
-    epochs = method.epochs_of(method.pretrain_epochs, method.pretrain_rule)
+    epochs = method.epochs_of(method.pretrain_epochs, recipe.epochs)
     if method.pretrain == "kith":
         return [Call(_from_kith(method), "kith"), _way_back(method, common)]
-    # plain: moved images are rebuilt unmoved, so that the code forgets where the image stood
-    noise = method._augmentation() if method.pretrain == "plain" else corrupt
+    noise = corrupt
+    if method.pretrain == "plain":
+        moved = recipe.moved or method.augment == "affine"
+        noise = method._augmentation() if moved else None
     plan: list[Phase | Call] = []
     if method.pretrain == "layerwise":
         if not hasattr(network, "level_parameters"):
@@ -117,23 +136,23 @@ class Cache:
     FIELDS = [
         "net",
         "embedding_dim",
-        "hidden",
         "channels",
         "activation",
         "initializer",
         "batch_size",
         "pretrain",
-        "pretrain_lr",
-        "pretrain_schedule",
         "pretrain_optimizer",
         "augment",
     ]
 
     def __init__(self, method: "DeepClusterer", fingerprint: str, seed: int):
+        recipe = method.recipe()
         about = {name: getattr(method, name, None) for name in [*self.FIELDS, "clean_share"]}
         if method.pretrain == "kith":
             about["n_clusters"] = method.n_clusters
-        about["epochs"] = method.epochs_of(method.pretrain_epochs, method.pretrain_rule)
+        about |= asdict(recipe) | {
+            "epochs": method.epochs_of(method.pretrain_epochs, recipe.epochs)
+        }
         about |= {"data": fingerprint, "seed": seed, "threads": torch.get_num_threads()}
         about["torch"] = torch.__version__
         digest = hashlib.blake2b(

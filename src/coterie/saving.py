@@ -58,6 +58,7 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
         fitted["scaling"], tensors["input.shift"].numpy(), tensors["input.factor"].numpy()
     )
     model.labels_ = tensors["labels"].numpy().astype(np.int64)
+    model._n_rows = len(model.labels_)
     model.head_ = Head.from_tensors({k[5:]: v for k, v in tensors.items() if k.startswith("head.")})
     model.network_ = model.build_network(model.row_shape_, torch.Generator())
     try:

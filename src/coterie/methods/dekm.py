@@ -1,7 +1,7 @@
 """DEKM: deep embedded k-means (Guo, Lin, Ye 2021), its full-batch twin and its five strategies."""
 
-import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..head import Head
 from ..params import param
 from ..parts.centers import KMeansResult, kmeans, within_scatter
 from ..phases import Call, Phase
+from ..pretrain import FEW
 from .kmeans import gaussian_scores
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class DEKM(DeepClusterer):
     }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     align_labels = True
-    pretrain_rule = (10, 500)
+    few_rows = replace(FEW, epochs=(10, 500))
     train_rule = (15, 1100)
     update_rule = (0.5, 20)
     scores_are_probabilities = False
@@ -192,8 +193,7 @@ class DEKM(DeepClusterer):
         def mark(engine: "Engine") -> None:
             engine.head.decoder.fill_(1)
 
-        optim = self.optim(lr=self.pretrain_lr, schedule=self.pretrain_schedule)
-        options = {"augment": None, "optim": optim, "update_every": 1.0}
+        options = {"augment": None, "optim": self.pretrain_optim(), "update_every": 1.0}
         phase = self.phase("decoder", epochs, loss=loss, **options)
         return [phase, Call(mark, "decoder")]
 
@@ -203,7 +203,7 @@ class DEKM(DeepClusterer):
         The embedding and the clusters do not change: only the decoder gets a gradient.
         """
         rows = self._rows(X)
-        self._steps = math.ceil(rows.n / self.batch_size)
+        self._n_rows = rows.n
         with torch.random.fork_rng(devices=[]):
             engine = self._run(rows, self.network_, self._decoding(epochs), head=self.head_)
         self.history_ += engine.history

@@ -65,11 +65,11 @@ class Conv(nn.Module):
 
     def encode(self, x: torch.Tensor) -> torch.Tensor:  # (b, c, h, w) -> (b, p)
         for layer in self.down:
-            x = torch.relu(layer(x))
+            x = torch.relu_(layer(x))
         return self.to_code(x.flatten(1))
 
     def decode(self, z: torch.Tensor) -> torch.Tensor:  # (b, p) -> (b, c, h, w)
-        x = torch.relu(self.from_code(z)).view(-1, *self.inner)
+        x = torch.relu_(self.from_code(z)).view(-1, *self.inner)
         for layer in self.up[:-1]:
-            x = torch.relu(layer(x))
+            x = torch.relu_(layer(x))
         return self.up[-1](x)

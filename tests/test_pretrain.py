@@ -1,0 +1,66 @@
+"""Which network a fit takes and how it is pre-trained, by the size of the data."""
+
+import numpy as np
+import pytest
+
+import coterie
+from conftest import quick
+from coterie import deep
+from coterie.pretrain import FEW, MANY
+
+TINY_MANY = MANY.__class__((8, 12), epochs=(1, 1), lr=1e-3, schedule="constant", moved=False)
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Data of the tests count as large, with a network that is quick."""
+    monkeypatch.setattr(deep, "MANY_ROWS", 50)
+    monkeypatch.setattr(deep, "WIDE_ROWS", 6)
+    monkeypatch.setattr(deep, "MANY", TINY_MANY)
+
+
+def widths(model):
+    return [p.shape[0] for name, p in model.network_.named_parameters() if name.endswith("weight")]
+
+
+def test_many_rows_get_the_network_of_the_papers(many, blobs):
+    few = quick("dec", hidden=None).fit(blobs[0][:49])
+    large = quick("dec", hidden=None).fit(blobs[0])
+    assert widths(few)[:2] == [512, 512] and few.recipe() == FEW
+    narrow = quick("dec", hidden=None).fit(blobs[0][:, :5])
+    assert widths(large)[:2] == [8, 12] and large.recipe() == TINY_MANY
+    assert widths(narrow)[:2] == [512, 512]
+    given = quick("dec", hidden=(5,), pretrain_lr=0.5, pretrain_schedule="polynomial").fit(blobs[0])
+    found = given.recipe()
+    assert (found.hidden, found.lr, found.schedule) == ((5,), 0.5, "polynomial")
+
+
+def test_a_conv_net_is_not_concerned(many, digit_images):
+    model = quick("dekm", net="conv", hidden=None).fit(digit_images[0][:60])
+    assert model.recipe().schedule == FEW.schedule and model.recipe().epochs == (10, 500)
+
+
+def test_a_saved_model_knows_its_network(many, blobs, tmp_path):
+    model = quick("ae_kmeans", hidden=None).fit(blobs[0])
+    model.save(tmp_path / "model")
+    again = coterie.load(tmp_path / "model")
+    # fewer rows than the fit had
+    assert np.array_equal(again.predict(blobs[0][:20]), model.predict(blobs[0][:20]))
+
+
+@pytest.mark.parametrize("augment, moved", [("auto", 0), ("affine", 1), ("none", 0)])
+def test_many_images_are_moved_in_pretraining_only_on_request(
+    many, digit_images, monkeypatch, augment, moved
+):
+    calls = []
+
+    def spy(x, generator):
+        calls.append(len(x))
+        return x
+
+    monkeypatch.setattr(deep, "affine", spy)
+    quick("ae_kmeans", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
+    assert bool(calls) == bool(moved)
+    calls.clear()
+    quick("dec", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
+    assert bool(calls) == (augment != "none")
