@@ -7,6 +7,8 @@
 augment   small affine changes of images while the network trains
 schedule  pre-training under a one-cycle rate, against a constant 1e-3
 net       two layers of 512, against the papers' 500-500-2000 for as many epochs
+many      from 20,000 wide rows on the papers' network, unmoved images and a constant rate,
+          against the pre-training of small data
 stop      end when fewer than 0.1 % of labels change, against running all epochs
 steps     lengths that grow for few rows, against 20 epochs for all
 weights   ACe/DeC's space is taught by the shared term, against codes that it also moves
@@ -24,10 +26,15 @@ from coterie.data import load
 from coterie.runs import describe
 
 WIDE = {"hidden": (500, 500, 2000)}
+SMALL = {
+    **{"hidden": (512, 512), "pretrain_epochs": 20.0, "augment": "affine"},
+    **{"pretrain_lr": 3e-3, "pretrain_schedule": "onecycle"},
+}
 CHOICES = {  # name: data sets, methods with their variants, settings without the choice
     "augment": (["usps"], ["dec:p", "idec:p", "acedec:aug"], {"augment": "none"}),
     "schedule": (["usps"], ["dec:p"], {"pretrain_schedule": "constant", "pretrain_lr": 1e-3}),
     "net": (["usps"], ["dec:p"], WIDE),
+    "many": (["mnist"], ["ae_kmeans", "dec:p", "idec:p", "dcn:p", "dkm:p"], SMALL),
     "stop": (["usps", "pendigits"], ["dec:p"], {"tol": 0.0}),
     "steps": (["digits"], ["dec:p"], {"pretrain_epochs": 20.0, "epochs": 20.0}),
     "weights": (["usps"], ["acedec:plain"], {"shared_pull": True}),

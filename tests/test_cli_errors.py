@@ -50,7 +50,7 @@ def snapshot(folder) -> dict:
     [
         (["fitt"], "did you mean fit?"),
         (["--versoin"], "did you mean --version?"),
-        (["fit", "X", "--method", "ae_kmean"], "did you mean 'ae_kmeans'?"),
+        (["fit", "X", "--method", "ae_kmean"], "did you mean ae_kmeans?"),
         (["fit", "X", "--method", "kmeans", "--n-int", "3"], "did you mean --n-init?"),
         (["fit", "X", "--method", "ae_kmeans", "--pretrain", "denoice"], "did you mean denoise?"),
         (["fit", "X", "--method", "kmeans", "--clusters", "many"], "'many'"),

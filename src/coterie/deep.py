@@ -163,12 +163,12 @@ class DeepClusterer(Clusterer):
         many = self._n_rows >= MANY_ROWS and math.prod(self.row_shape_) >= WIDE_ROWS
         mlp = self.net == "mlp" or (self.net == "auto" and many and len(self.row_shape_) == 1)
         recipe = MANY if mlp and many else self.few_rows
-        given = {
-            "hidden": self.hidden,
-            "lr": self.pretrain_lr,
-            "schedule": self.pretrain_schedule,
-        }
-        return dataclasses.replace(recipe, **{k: v for k, v in given.items() if v is not None})
+        return dataclasses.replace(
+            recipe,
+            hidden=recipe.hidden if self.hidden is None else tuple(self.hidden),
+            lr=self.pretrain_lr or recipe.lr,
+            schedule=self.pretrain_schedule or recipe.schedule,
+        )
 
     # -- helpers for `training` -------------------------------------------------------------
     def epochs_of(self, given: float | None, rule: tuple[float, int]) -> float:

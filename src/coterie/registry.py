@@ -1,10 +1,10 @@
 """The list of methods that the command line, the docs, the benchmarks and the tests walk over."""
 
-import difflib
 from importlib import import_module
 from typing import Any
 
 from .base import Clusterer
+from .hints import did_you_mean
 from .saving import restore
 from .state import load_model
 
@@ -42,8 +42,7 @@ DEFAULT = "kith"  # what `coterie fit` uses when no method is named
 def get(key: str) -> type[Clusterer]:
     """The class of a method, by its key."""
     if key not in METHODS:
-        near = difflib.get_close_matches(key, METHODS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(key, METHODS)
         raise ValueError(f"there is no method {key!r}{hint} (methods: {', '.join(METHODS)})")
     module, name = METHODS[key]
     return getattr(import_module(f"coterie.methods.{module}"), name)

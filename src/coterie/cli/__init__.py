@@ -11,7 +11,9 @@ import sys
 import warnings
 from importlib import import_module
 
-from .flags import UsageError, did_you_mean
+from coterie.hints import did_you_mean
+
+from .flags import UsageError
 
 COMMANDS = {
     "fit": "cluster data and write a run folder",

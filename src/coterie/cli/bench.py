@@ -4,10 +4,11 @@ import re
 import sys
 from argparse import ArgumentTypeError
 
+from coterie.hints import did_you_mean
+
 from .flags import (
     Parser,
     UsageError,
-    did_you_mean,
     duration,
     method_fields,
     names,

@@ -2,12 +2,12 @@
 
 import argparse
 import dataclasses
-import difflib
 import re
 import tomllib
 import typing
 from pathlib import Path
 
+from coterie.hints import did_you_mean
 from coterie.params import simple_types
 
 # fields that have a flag of their own, or that only make sense in Python
@@ -44,12 +44,6 @@ class Parser(argparse.ArgumentParser):
                 raise UsageError(f"unknown option {name}{did_you_mean(name, known)}")
             raise UsageError(f"do not know what to do with '{rest[0]}' (see {self.prog} --help)")
         return args
-
-
-def did_you_mean(word: str, known) -> str:
-    """``; did you mean X?`` for the closest known word, or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def duration(text: str) -> float:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .flags import Parser, UsageError, did_you_mean, names, whole
+from coterie.hints import did_you_mean
+
+from .flags import Parser, UsageError, names, whole
 
 OPTIONS = (
     "columns",

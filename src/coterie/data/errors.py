@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from ..hints import closest
 
 
 class DataError(ValueError):
@@ -11,10 +12,9 @@ class DataError(ValueError):
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for the closest of `choices`, or an empty string."""
-    by_lower = {str(choice).lower(): str(choice) for choice in choices}
-    close = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
-    return f" Did you mean '{by_lower[close[0]]}'?" if close else ""
+    """A sentence of its own, `` Did you mean 'x'?``, for the closest of `choices`, or nothing."""
+    near = closest(name, choices)
+    return f" Did you mean '{near}'?" if near else ""
 
 
 def listed(names: Iterable[object], most: int = 12) -> str:
