@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,7 +61,7 @@ def test_other_shapes_at_predict_name_both(digit_images):
         ({"batch_size": 32.0}, "must be a whole number, not float"),
         ({"n_clusters": 2.5}, r"DEC\(n_clusters=2.5\): must be a whole number, not float"),
         ({"n_clusters": None}, "must be a whole number, not NoneType"),
-        ({"hidden": 512}, "must be a tuple of numbers, not int"),
+        ({"hidden": 512}, "must be a tuple of numbers or None, not int"),
         ({"pretrain_epochs": "2"}, "must be a number or None, not str"),
         ({"random_state": 1.5}, "random_state=1.5: must be a whole number"),
         ({"augment": "affine"}, "turns images"),
@@ -194,6 +195,12 @@ def test_scaling_choices():
     images = rng.integers(0, 256, (10, 8, 8), dtype=np.uint8)
     scaled = fit_scaling(images, "auto").apply(images)
     assert scaled.min() >= 0 and 0.9 < scaled.max() <= 1
+    for x in (images, mixed):
+        found = fit_scaling(x, "symmetric")
+        assert (found.apply(x).min(), found.apply(x).max()) == pytest.approx((-1, 1))
+        np.testing.assert_allclose(found.undo(found.apply(x)), x, atol=1e-2)
+    with pytest.raises(ValueError, match="symmetric"):
+        fit_scaling(sp.csr_matrix(images.reshape(10, -1)), "symmetric")
     np.testing.assert_allclose(
         fit_scaling(mixed, "auto").undo(fit_scaling(mixed, "auto").apply(mixed)),
         mixed,

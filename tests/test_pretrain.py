@@ -64,3 +64,7 @@ def test_many_images_are_moved_in_pretraining_only_on_request(
     calls.clear()
     quick("dec", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
     assert bool(calls) == (augment != "none")
+    calls.clear()
+    # the code of DKM has no anchor in the unmoved image: it is moved where pre-training moved it
+    quick("dkm", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
+    assert bool(calls) == (augment == "affine")

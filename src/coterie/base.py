@@ -59,8 +59,9 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
     random_state: Any = param(None, "seed; None draws a new one for each fit", group="run")
     scale: str = param(
         "auto",
-        "input scaling: auto, none, unit (divide by the largest value), global, standard",
-        choices=("auto", "none", "unit", "global", "standard"),
+        "input scaling: auto, none, unit (divide by the largest value), symmetric (to -1..1), "
+        "global, standard",
+        choices=("auto", "none", "unit", "symmetric", "global", "standard"),
     )
     verbose: int = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
 

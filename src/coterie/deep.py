@@ -51,6 +51,7 @@ class DeepClusterer(Clusterer):
     # a network learns by steps: (epochs, steps), whichever is longer, where no number is given
     train_rule: ClassVar[tuple[int, int]] = (20, 700)
     update_rule: ClassVar[tuple[float, int]] = (1.0, 20)
+    anchored: ClassVar[bool] = True  # what a moved image is pulled to comes from the unmoved one
     align_labels: ClassVar[bool] = False  # k-means restarts, so names of clusters may change
 
     net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
@@ -112,7 +113,8 @@ class DeepClusterer(Clusterer):
     n_init: int = param(10, "restarts of k-means", ge=1, group="training")
     augment: str = param(
         "auto",
-        "auto (affine for images; with many rows not in pre-training), affine, or none",
+        "auto (affine for images; with many rows not in pre-training, for dkm and cnet not at all), "
+        "affine, or none",
         choices=("auto", "affine", "none"),
         group="training",
     )
@@ -213,7 +215,11 @@ class DeepClusterer(Clusterer):
                 f"augment='affine' turns images, but each row here has shape {self.row_shape_}; "
                 "give X as (n, h, w) or use augment='auto'"
             )
-        return affine if image and self.augment != "none" else None
+        if not image or self.augment == "none":
+            return None
+        # a code that moves with its image needs a network that has seen moved ones
+        known = self.anchored or self.recipe().moved or self.pretrain == "kith"
+        return affine if known or self.augment == "affine" else None
 
     # -- fit --------------------------------------------------------------------------------
     def _world(self) -> World:

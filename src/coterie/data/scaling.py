@@ -47,6 +47,7 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
     global    columns centred, one factor for all: mean variance 1 (k-means does not notice)
     standard  each column centred and divided by its own deviation
     unit      divided by the largest absolute value
+    symmetric from the smallest value at -1 to the largest at 1 (USPS in the DKM paper)
     none      as given
     """
     one, zero = np.float32(1), np.float32(0)
@@ -55,9 +56,9 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
         return Scaling("none", np.asarray(zero), np.asarray(one))
     if sp.issparse(source):
         check_finite(source)
-        if choice == "standard":
+        if choice in ("standard", "symmetric"):
             raise ValueError(
-                "scale='standard' would fill every zero of a sparse matrix; "
+                f"scale={choice!r} would fill every zero of a sparse matrix; "
                 "use scale='auto', or X.toarray() if it fits in memory"
             )
         values = source.data.astype(np.float64)
@@ -74,6 +75,9 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
             is_byte = source.dtype == np.uint8 or (largest > 1 and largest <= 255 and stats.whole)
             largest = 255.0 if is_byte and largest > 16 else max(largest, 1.0)
         return Scaling("unit", np.asarray(zero), np.asarray(_inverse(largest)))
+    if choice == "symmetric":
+        low, high = stats.low.min(), stats.high.max()
+        return Scaling("symmetric", np.asarray((low + high) / 2), _inverse((high - low) / 2))
     if choice == "auto":
         choice = "global" if stats.share_a_unit() else "standard"
     far = narrow(stats.low, stats.high).any()

@@ -65,6 +65,7 @@ class CNet(Generative, DeepClusterer):
         "epochs": 1, "centers_init": 2,
     }  # fmt: skip
     keeps_decoder = True
+    anchored = False
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     embedding_dim: int = param(100, "size of the code", ge=1, group="network")
