@@ -124,6 +124,21 @@ def test_dkm_loss(distance, membership):
     bench.close(terms["reconstruction"], bench.reconstruction())
 
 
+def test_dkm_pulls_a_moved_row_to_where_the_unmoved_one_belongs():
+    bench = Bench("dkm", augment=noise, inverse_temperature=2.5, weight=0.4)
+    batch, centers = bench.batch, bench.head.centers.tolist()
+    still = twin.squared_distances(bench.encode(batch.clean).tolist(), centers)
+    moved = twin.squared_distances(bench.encode(batch.x).tolist(), centers)
+    g = twin.softmin(still, 2.5)
+    cost = 0.0
+    for i in range(len(INDEX)):
+        for k in range(K):
+            cost += g[i][k] * (still[i][k] + moved[i][k]) / 2
+    terms = bench.method.loss(batch, bench.head)
+    bench.close(terms["clustering"], 0.4 * cost / len(INDEX))
+    bench.close(terms["reconstruction"], bench.reconstruction())
+
+
 @pytest.mark.parametrize(
     ("key", "changes"),
     [

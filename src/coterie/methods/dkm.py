@@ -128,11 +128,17 @@ class DKM(DeepClusterer):
         return self.distances(view.latents, head).argmin(1)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
-        return {"clustering": self.clustering(batch.z, head, batch.rows), **reconstruction(batch)}
+        """Property 3.1; a moved image is pulled to where the unmoved one belongs, and both count half."""
+        f, moved = self.distances(batch.z_clean, head), self.distances(batch.z, head)
+        return {"clustering": self._expected((f + moved) / 2, f, head), **reconstruction(batch)}
 
     def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
         f = self.distances(z, head)
-        return self._weight * (self.memberships(f, head.alpha) * f).sum(1).mean()
+        return self._expected(f, f, head)
+
+    def _expected(self, f: torch.Tensor, nearness: torch.Tensor, head: Head) -> torch.Tensor:
+        """Distance to a centre drawn by membership: (n, k), (n, k) -> ()."""
+        return self._weight * (self.memberships(nearness, head.alpha) * f).sum(1).mean()
 
     def distances(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
         f = cosine_distances if self.distance == "cosine" else squared_distances
