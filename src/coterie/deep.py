@@ -113,8 +113,8 @@ class DeepClusterer(Clusterer):
     n_init: int = param(10, "restarts of k-means", ge=1, group="training")
     augment: str = param(
         "auto",
-        "auto (affine for images; with many rows not in pre-training, for dkm and cnet not at all), "
-        "affine, or none",
+        "auto (affine for images; with many rows not in pre-training, and for dkm and cnet not "
+        "at all), affine, or none",
         choices=("auto", "affine", "none"),
         group="training",
     )

@@ -128,7 +128,7 @@ class DKM(DeepClusterer):
         return self.distances(view.latents, head).argmin(1)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
-        """Property 3.1; a moved image is pulled to where the unmoved one belongs, and both count half."""
+        """Property 3.1; a moved image is pulled to where the unmoved one belongs, each for half."""
         f, moved = self.distances(batch.z_clean, head), self.distances(batch.z, head)
         return {"clustering": self._expected((f + moved) / 2, f, head), **reconstruction(batch)}
 

@@ -1,4 +1,4 @@
-"""Gaussian mixture, fitted by scikit-learn's EM and kept as plain tensors."""
+"""Gaussian mixture by EM, kept as plain tensors."""
 
 import math
 import warnings
@@ -14,22 +14,43 @@ from ..data.rows import Rows
 from ..head import Head
 from ..nets import Identity
 from ..params import param
+from ..parts.mixture import diagonal_mixture
 from ..rng import derive, numpy_rng
 from .kmeans import FlatRows
 
 FULL_DIM = 64  # up to here a full covariance per cluster is worth its parameters
+RIDGES = (1e-6, 1e-4, 1e-2, 1.0)  # added to the variances, times their mean
 GMM_ROWS = 200_000  # rows that EM sees, at most
 
 
 def mixture_head(
-    z: np.ndarray, k: int, seed: int, *, start: Any, covariance: Any, n_init: int
+    z: np.ndarray, k: int, seed: int, *, start: str, covariance: str, n_init: int
 ) -> Head:
-    """EM on z (n, d); a covariance that is not positive definite gets a larger ridge."""
-    spread = float(z.var(0).mean()) or 1.0
-    for ridge in (1e-6, 1e-4, 1e-2, 1.0):
+    """EM on z (n, d); diagonal covariances by `parts.mixture`, full ones by scikit-learn."""
+    spread = float(z.var(0, dtype=np.float64).mean()) or 1.0
+    if covariance == "diag":
+        rng = np.random.default_rng(seed)
+        found = diagonal_mixture(
+            torch.from_numpy(z), k, rng=rng, start=start, ridge=RIDGES[0] * spread, n_init=n_init
+        )
+        chol = found.variances.rsqrt()
+        tensors = {"centers": found.means, "chol": chol, "offset": found.offset}
+        return Head(state={name: tensor.float() for name, tensor in tensors.items()})
+    model = _full_mixture(z.astype(np.float64), k, seed, start, spread, n_init)
+    chol = model.precisions_cholesky_
+    log_det = np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(1)
+    offset = np.log(model.weights_) + log_det - 0.5 * z.shape[1] * math.log(2 * math.pi)
+    tensors = {"centers": model.means_, "chol": chol, "offset": offset}
+    return Head(state={k: torch.from_numpy(v.astype(np.float32)) for k, v in tensors.items()})
+
+
+def _full_mixture(
+    z: np.ndarray, k: int, seed: int, start: Any, spread: float, n_init: int
+) -> GaussianMixture:
+    """A covariance that is not positive definite gets a larger ridge."""
+    for ridge in RIDGES:
         model = GaussianMixture(
             k,
-            covariance_type=covariance,
             init_params=start,
             n_init=n_init,
             reg_covar=ridge * spread,
@@ -38,19 +59,11 @@ def mixture_head(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                model.fit(z)
-            break
+                return model.fit(z)
         except ValueError:
-            if ridge == 1.0:
+            if ridge == RIDGES[-1]:
                 raise
-    chol = model.precisions_cholesky_
-    if covariance == "diag":
-        log_det = np.log(chol).sum(1)
-    else:
-        log_det = np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(1)
-    offset = np.log(model.weights_) + log_det - 0.5 * z.shape[1] * math.log(2 * math.pi)
-    tensors = {"centers": model.means_, "chol": chol, "offset": offset}
-    return Head(state={k: torch.from_numpy(v.astype(np.float32)) for k, v in tensors.items()})
+    raise AssertionError("the last ridge either fits or raises")
 
 
 def log_densities(z: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
@@ -85,7 +98,7 @@ class GMM(Clusterer):
         if kind == "auto":
             kind = "full" if z.shape[1] <= FULL_DIM else "diag"
         self.head_ = mixture_head(
-            z.astype(np.float64),
+            z,
             self.n_clusters,
             derive(self.seed_, "gmm"),
             start=self.init,

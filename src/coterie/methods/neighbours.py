@@ -116,7 +116,7 @@ class UMAPGMM(Transductive):
             z = self._umap(z, seed)
         z = np.nan_to_num(z)
         head = mixture_head(
-            z.astype(np.float64),
+            z,
             self.n_clusters,
             seed,
             start="kmeans",

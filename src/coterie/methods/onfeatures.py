@@ -90,7 +90,7 @@ class FeatureGMM(OnFeatures):
     def _head(self, z: np.ndarray) -> Head:
         few = len(z) < 10 * self.n_clusters * z.shape[1]  # rows that a covariance is learned from
         return mixture_head(
-            z.astype(np.float64),
+            z,
             self.n_clusters,
             derive(self.seed_, "gmm"),
             start="kmeans",
