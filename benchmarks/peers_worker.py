@@ -34,13 +34,15 @@ def rows_of(job: dict) -> tuple[np.ndarray, np.ndarray]:  # (n, h, w) in 0..1, (
 def clustpy(X: np.ndarray, k: int, job: dict) -> dict:
     import tqdm
 
-    bars: list[list[np.ndarray]] = []  # of each progress bar: its start and the end of each epoch
+    # of each progress bar: its start and the end of each epoch
+    bars: list[list[np.ndarray]] = []
+    pretraining: list[list[np.ndarray]] = []
     start, postfix = tqdm.tqdm.__init__, tqdm.tqdm.set_postfix
 
     def begin(bar, *args, **kwargs):
         bar.seen = [clocks()]
-        if kwargs.get("desc") != "AE training":  # that is pre-training
-            bars.append(bar.seen)
+        before = kwargs.get("desc") == "AE training"
+        (pretraining if before else bars).append(bar.seen)
         start(bar, *args, **kwargs)
 
     def epoch(bar, *args, **kwargs):
@@ -72,7 +74,13 @@ def clustpy(X: np.ndarray, k: int, job: dict) -> dict:
     # ACeDeC has several: the network is part of the slowest one, the others search for a start
     lengths = [np.diff(bar, axis=0) for bar in bars if len(bar) > 1]
     lengths = max(lengths, key=lambda epochs: np.median(epochs[:, 1]))
-    return {"labels": model.labels_, "fit": took, "epochs": lengths}
+    first = [np.diff(bar, axis=0) for bar in pretraining if len(bar) > 1]
+    return {
+        "labels": model.labels_,
+        "fit": took,
+        "epochs": lengths,
+        "pretrain": np.concatenate(first) if first else np.zeros((0, 2)),
+    }
 
 
 def ours(X: np.ndarray, y: np.ndarray, k: int, job: dict) -> dict:
@@ -134,7 +142,9 @@ def main(job: dict) -> None:
 
     scores = metrics.scores(y, found["labels"])
     epoch = np.mean(found["epochs"], axis=0) if len(found["epochs"]) else [None, None]
+    before = found.get("pretrain", ())
     out = {
+        "pretrain_cpu": float(np.mean(before, axis=0)[1]) if len(before) else None,
         **dict(zip(("epoch_seconds", "epoch_cpu"), epoch)),
         **dict(zip(("fit_seconds", "fit_cpu"), found["fit"])),
         "peak_mb": peak_mb(),
