@@ -40,8 +40,20 @@ def test_a_conv_net_is_not_concerned(many, digit_images):
     assert model.recipe().schedule == FEW.schedule and model.recipe().epochs == (10, 500)
 
 
-def test_a_saved_model_knows_its_network(many, blobs, tmp_path):
-    model = quick("ae_kmeans", hidden=None).fit(blobs[0])
+def test_the_code_of_cnet_is_narrow_where_the_wide_network_was_pretrained(many, blobs):
+    def code(**changes):
+        return quick("cnet", embedding_dim=None, hidden=None, **changes).fit(blobs[0])
+
+    narrow, wide, given = code(), code(init="random"), quick("cnet", embedding_dim=7)
+    assert narrow.transform(blobs[0]).shape[1] == 10
+    assert wide.transform(blobs[0]).shape[1] == 100
+    assert given.fit(blobs[0]).transform(blobs[0]).shape[1] == 7
+
+
+@pytest.mark.parametrize("key", ["ae_kmeans", "cnet"])
+def test_a_saved_model_knows_its_network(many, blobs, tmp_path, key):
+    size = {"embedding_dim": None} if key == "cnet" else {}
+    model = quick(key, hidden=None, **size).fit(blobs[0])
     model.save(tmp_path / "model")
     again = coterie.load(tmp_path / "model")
     # fewer rows than the fit had

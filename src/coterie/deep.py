@@ -144,11 +144,11 @@ class DeepClusterer(Clusterer):
 
     def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
         if self.pretrain == "kith" and self.init == "pretrained":
-            return KithCoder(shape, self.embedding_dim, generator)
+            return KithCoder(shape, self.code_size(), generator)
         return build(
             self.net,
             shape,
-            embedding_dim=self.embedding_dim,
+            embedding_dim=self.code_size(),
             hidden=self.recipe().hidden,
             channels=self.channels,
             activation=self.activation,
@@ -160,11 +160,17 @@ class DeepClusterer(Clusterer):
         """What follows the start of the head: one phase with `loss` and `update`."""
         return [self.phase("train", self.epochs, loss=self.loss, update=self._update_hook())]
 
+    def code_size(self) -> int:
+        return self.embedding_dim
+
+    def many(self) -> bool:
+        """An mlp for many wide rows, which is that of the papers?"""
+        many = self._n_rows >= MANY_ROWS and math.prod(self.row_shape_) >= WIDE_ROWS
+        return many and (self.net == "mlp" or (self.net == "auto" and len(self.row_shape_) == 1))
+
     def recipe(self) -> Recipe:
         """Network and pre-training: the fields that are given, the rest by the size of the data."""
-        many = self._n_rows >= MANY_ROWS and math.prod(self.row_shape_) >= WIDE_ROWS
-        mlp = self.net == "mlp" or (self.net == "auto" and many and len(self.row_shape_) == 1)
-        recipe = MANY if mlp and many else self.few_rows
+        recipe = MANY if self.many() else self.few_rows
         return dataclasses.replace(
             recipe,
             hidden=recipe.hidden if self.hidden is None else tuple(self.hidden),

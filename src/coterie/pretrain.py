@@ -135,7 +135,6 @@ class Cache:
 
     FIELDS = [
         "net",
-        "embedding_dim",
         "channels",
         "activation",
         "initializer",
@@ -148,6 +147,7 @@ class Cache:
     def __init__(self, method: "DeepClusterer", fingerprint: str, seed: int):
         recipe = method.recipe()
         about = {name: getattr(method, name, None) for name in [*self.FIELDS, "clean_share"]}
+        about["embedding_dim"] = method.code_size()
         if method.pretrain == "kith":
             about["n_clusters"] = method.n_clusters
         about |= asdict(recipe) | {
