@@ -82,7 +82,9 @@ def cost_per_row(
             for n in sizes:
                 X = np.load(Path(folder) / f"{n}.npy", mmap_mode="r")
                 both = {"pretrain_epochs": epochs, "epochs": epochs, "update_every": epochs / 2}
-                model = DEC(8, random_state=turn, **both, tol=0)
+                # the same network and rate at every size, whatever the default does for many rows
+                own = {"hidden": (512, 512), "pretrain_lr": 3e-3, "pretrain_schedule": "onecycle"}
+                model = DEC(8, random_state=turn, **both, **own, tol=0)
                 begin = time.process_time()
                 model.fit(X)
                 seconds[n].append((time.process_time() - begin) / n)
@@ -96,7 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--gigabytes", type=float)
     parser.add_argument("--rows", type=int, nargs="+")
-    parser.add_argument("--columns", type=int, default=784)
+    parser.add_argument("--columns", type=int, help="784; 32 with --rows")
     parser.add_argument("--methods", default="kmeans,dec")
     parser.add_argument("--pretrain-epochs", type=float, default=0.2)
     parser.add_argument("--epochs", type=float, default=0.2)
@@ -106,12 +108,13 @@ def main() -> None:
         print(json.dumps(measure(*json.loads(args.child))))
         return
     if args.rows:
-        cost_per_row(args.rows, args.columns if args.columns != 784 else 32)
+        cost_per_row(args.rows, args.columns or 32)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.npy"
-        n = int((args.gigabytes or 5) * 1e9 / 4 / args.columns)
-        write_file(path, n, args.columns)
+        columns = args.columns or 784
+        n = int((args.gigabytes or 5) * 1e9 / 4 / columns)
+        write_file(path, n, columns)
         for method in args.methods.split(","):
             found = child(path, method, 8, args.pretrain_epochs, args.epochs)
             print(

@@ -65,10 +65,10 @@ def clustpy_python(cache: Path) -> Path:
     return python
 
 
-def measure(python: Path, job: dict, threads: int) -> dict:
-    env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+def measure(python: Path, job: dict) -> dict:
+    env = {**os.environ, "OMP_NUM_THREADS": str(job["threads"])}
     done = subprocess.run(
-        [python, WORKER, json.dumps(job | {"threads": threads})],
+        [python, WORKER, json.dumps(job)],
         env=env, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     if done.returncode:
@@ -78,7 +78,8 @@ def measure(python: Path, job: dict, threads: int) -> dict:
 
 def key_of(job: dict) -> str:
     length = "" if job["side"] == "default" else f"/{job['pretrain_epochs']}+{job['epochs']}"
-    return f"{job['dataset']}/{job['method']}/{job['side']}{length}/{job['seed']}"
+    threads = f"/{job['threads']} threads" if job["threads"] > 1 else ""
+    return f"{job['dataset']}/{job['method']}/{job['side']}{length}{threads}/{job['seed']}"
 
 
 def show(jobs: list[dict], rows: dict) -> None:
@@ -140,11 +141,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="use the first rows only")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--data-dir", default=os.environ.get("COTERIE_DATA"))
+    parser.add_argument("--again", action="store_true", help="measure what is there once more")
     parser.add_argument("--show", action="store_true", help="only print what was measured")
     args = parser.parse_args()
     if args.rows:
         print("note: --rows is for trying the script; nothing is written to results/speed.json")
-    given = {k: getattr(args, k) for k in ("pretrain_epochs", "epochs", "rows", "data_dir")}
+    names = ("pretrain_epochs", "epochs", "rows", "threads", "data_dir")
+    given = {name: getattr(args, name) for name in names}
     jobs = [
         {"dataset": dataset, "seed": seed, "method": method, "side": side, **given}
         for dataset in args.datasets.split(",")
@@ -156,10 +159,10 @@ def main() -> None:
     if not args.show:
         python = clustpy_python(args.cache.expanduser().resolve())
         for job in jobs:
-            if key_of(job) in rows:
+            if key_of(job) in rows and not args.again:
                 continue
             interpreter = python if job["side"] == "clustpy" else Path(sys.executable)
-            found = measure(interpreter, job, args.threads)
+            found = measure(interpreter, job)
             print(key_of(job), {k: v for k, v in found.items() if k != "course"}, flush=True)
             rows[key_of(job)] = found
             if not args.rows:

@@ -23,12 +23,13 @@ from coterie.bench.campaign import Job, run_campaign
 from coterie.bench.ledger import Ledger
 from coterie.bench.tables import spread
 from coterie.data import load
+from coterie.pretrain import FEW
 from coterie.runs import describe
 
 WIDE = {"hidden": (500, 500, 2000)}
-SMALL = {
-    **{"hidden": (512, 512), "pretrain_epochs": 20.0, "augment": "affine"},
-    **{"pretrain_lr": 3e-3, "pretrain_schedule": "onecycle"},
+SMALL = {  # what FEW has, written out; its images are moved in pre-training
+    **{"hidden": FEW.hidden, "pretrain_epochs": float(FEW.epochs[0]), "augment": "affine"},
+    **{"pretrain_lr": FEW.lr, "pretrain_schedule": FEW.schedule},
 }
 CHOICES = {  # name: data sets, methods with their variants, settings without the choice
     "augment": (["usps"], ["dec:p", "idec:p", "acedec:aug"], {"augment": "none"}),

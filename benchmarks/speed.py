@@ -65,7 +65,9 @@ def measure_predict(args) -> None:
         best = {side: min(times) for side, times in seconds.items()}
         rate, ratio = len(X) / best["predict"], best["predict"] / best["encoder"]
         print(f"predict  {d:4} columns: {rate:,.0f} rows/s, {ratio:.2f} times the bare encoder")
-        found = {"rows_per_second": rate, "ratio_to_encoder": ratio, "network": "512-256-10"}
+        widths = [p.shape[0] for p in model.network_.encoder.parameters() if p.ndim == 2]
+        found = {"rows_per_second": rate, "ratio_to_encoder": ratio}
+        found["network"] = "-".join(map(str, widths))
         speedfile.put("predict", f"{d} columns", found)
 
 
@@ -122,14 +124,13 @@ def plot(path: Path) -> None:
 
 
 def show_peers() -> None:
-    rows = speedfile.read().get("peers", {})
-    for side in ("clustpy", "same", "default"):
-        for method in ("dec", "idec", "dcn", "dkm", "acedec"):
-            found = [r for key, r in rows.items() if key.split("/")[1:3] == [method, side]]
-            if found:
-                nmi = statistics.fmean(r["nmi"] for r in found)
-                seconds = statistics.fmean(r["fit_seconds"] for r in found)
-                print(f"peers    {method:7}{side:8} NMI {nmi:.3f} in {seconds:.0f} s a fit")
+    groups: dict[str, list[dict]] = {}
+    for key, row in speedfile.read().get("peers", {}).items():
+        groups.setdefault(key.rpartition("/")[0], []).append(row)  # all seeds
+    for key, found in sorted(groups.items()):
+        nmi = statistics.fmean(r["nmi"] for r in found)
+        seconds = statistics.fmean(r["fit_cpu"] for r in found)
+        print(f"peers    {key:28} NMI {nmi:.3f} in {seconds:.0f} s a fit ({len(found)} seeds)")
 
 
 PARTS = {

@@ -14,6 +14,8 @@ def main(job: dict) -> None:
     from conftest import quick
 
     X = np.load(job["root"] + "/x.npy")
+    unseeded = quick("dec", batch_size=20, random_state=None).fit(X)
+    np.save(f"{job['root']}/unseeded-{os.environ['RANK']}.npy", unseeded.transform(X))
     for key in job["keys"]:
         model = quick(key, batch_size=20).fit(X)
         if os.environ["RANK"] == "0":

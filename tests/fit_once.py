@@ -24,7 +24,12 @@ def main(job: dict) -> None:
     rank = int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")))
     if rank == 0:
         model.save(job["out"])
-        np.savez(job["out"] + "/made.npz", labels=model.labels_, z=model.transform(X))
+        made = {"labels": model.labels_, "z": model.transform(X)}
+        np.savez(job["out"] + "/made.npz", **made, history=_told(model.history_))
+
+
+def _told(history: list[dict]) -> str:
+    return json.dumps([{k: v for k, v in record.items() if k != "seconds"} for record in history])
 
 
 def _die_after(checkpoints: int) -> None:

@@ -55,3 +55,8 @@ def test_two_processes_equal_one(key, two_process_runs, digit_images):
             np.testing.assert_allclose(other[term], first[term], rtol=1e-3, err_msg=term)
     assert np.mean(made["labels"] == one.labels_) > 0.97
     np.testing.assert_allclose(made["z"], one.transform(X), atol=2e-2, rtol=5e-2)
+
+
+def test_without_a_seed_all_processes_take_the_leaders(two_process_runs):
+    first, other = (np.load(two_process_runs / f"unseeded-{rank}.npy") for rank in range(2))
+    assert np.array_equal(first, other)

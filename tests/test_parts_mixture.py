@@ -55,6 +55,19 @@ def test_same_as_scikit_learn_from_the_same_start(rows, start, block, monkeypatc
     assert ours.bound == pytest.approx(theirs.lower_bound_, rel=1e-6)
 
 
+def test_many_clusters_stay_within_a_block(rows, monkeypatch):
+    """Responsibilities of a block are (k, rows): their number is what has to be bounded."""
+    sizes = []
+    made = module._by_density
+    monkeypatch.setattr(
+        module, "_by_density", lambda m: lambda *a: sizes.append(len(a[1])) or made(m)(*a)
+    )
+    monkeypatch.setattr(module, "BLOCK_VALUES", 100)
+    x = torch.from_numpy(rows)
+    diagonal_mixture(x, 50, rng=np.random.default_rng(0), start="kmeans", ridge=1e-2, max_iter=2)
+    assert max(sizes) == 2
+
+
 def test_restarts_keep_the_most_likely(rows):
     x = torch.from_numpy(rows)
     settings = {"start": "random", "ridge": RIDGE, "max_iter": 5}

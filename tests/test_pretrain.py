@@ -40,6 +40,29 @@ def test_a_conv_net_is_not_concerned(many, digit_images):
     assert model.recipe().schedule == FEW.schedule and model.recipe().epochs == (10, 500)
 
 
+@pytest.mark.parametrize(
+    "changes, moved",
+    [
+        ({}, True),
+        ({"init": "random", "inverse_temperature": None}, True),
+        ({"pretrain": "denoise"}, False),
+        ({"pretrain": "layerwise"}, False),
+        ({"pretrain": "kith"}, True),
+    ],
+)
+def test_dkm_moves_images_that_its_network_knows(digit_images, monkeypatch, changes, moved):
+    phases = []
+    monkeypatch.setattr(deep.DeepClusterer, "_run", lambda *a, **k: phases.extend(a[3]) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        quick("dkm", net="mlp", **changes).fit(digit_images[0][:60])
+    assert (phases[-1].name, phases[-1].augment is not None) == ("train", moved)
+
+
+def test_kith_has_a_recipe_of_its_own(many, digit_images):
+    model = quick("dec", net="mlp", hidden=None, pretrain="kith").fit(digit_images[0][:100])
+    assert model.recipe() == FEW
+
+
 def test_the_code_of_cnet_is_narrow_where_the_wide_network_was_pretrained(many, blobs):
     def code(**changes):
         return quick("cnet", embedding_dim=None, hidden=None, **changes).fit(blobs[0])

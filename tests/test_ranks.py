@@ -161,6 +161,8 @@ def test_a_killed_rank_comes_back_and_the_result_is_the_same(digit_images, tmp_p
     made = [unpack(tmp_path / name / "model.safetensors")[0] for name in ("whole", "again")]
     assert made[0].keys() == made[1].keys()
     assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
+    told = [np.load(tmp_path / name / "made.npz")["history"] for name in ("whole", "again")]
+    assert str(told[0]) == str(told[1])
 
 
 @pytest.mark.slow

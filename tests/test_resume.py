@@ -15,7 +15,7 @@ import torch
 
 from conftest import deep_keys, quick
 from coterie.batch import Batch
-from coterie.state import StateError, unpack
+from coterie.state import StateError, pack, unpack, write_bytes
 
 FIT_ONCE = str(Path(__file__).with_name("fit_once.py"))
 
@@ -142,6 +142,31 @@ def test_cached_pretraining_gives_the_same_bits_and_its_cost(blobs, tmp_path):
     for model in (first, second):
         assert np.array_equal(model.transform(blobs[0]), plain.transform(blobs[0]))
     assert second.seconds_["pretrain"] > 0 and other.seconds_["pretrain"] > 0
+
+
+def test_a_pretraining_that_a_budget_cut_is_not_cached(blobs, tmp_path):
+    cut = quick("dec", cache_dir=tmp_path, pretrain_epochs=10**5, time_budget=0.3).fit(blobs[0])
+    assert cut.history_[-1]["phase"] == "train" and list(tmp_path.iterdir()) == []
+
+
+def test_a_cached_pretraining_does_not_use_up_the_budget(blobs, tmp_path):
+    settings = {"cache_dir": tmp_path, "tol": 0.0}
+    quick("dec", **settings, epochs=1).fit(blobs[0])
+    (entry,) = tmp_path.iterdir()
+    tensors, about = unpack(entry)
+    write_bytes(entry, pack(tensors, about | {"seconds": 1000.0}))  # it was dear, once
+    model = quick("dec", **settings, epochs=30, time_budget=100).fit(blobs[0])
+    assert model.seconds_["pretrain"] == pytest.approx(1000, abs=10)
+    assert model.history_[-1]["epoch"] == 29  # all of them: nothing of the 100 seconds was spent
+
+
+def test_annealing_arrives_under_a_budget(blobs):
+    settings = {"inverse_temperature": None, "init": "random", "levels": 40}
+    whole = quick("dkm", **settings).fit(blobs[0])
+    assert float(whole.head_.alpha) == pytest.approx(28.1, rel=0.01)
+    cut = quick("dkm", **settings, epochs_per_level=10**4, time_budget=0.5).fit(blobs[0])
+    assert cut.history_[-1]["epoch"] < 10**4  # less than one level of the whole plan
+    assert float(cut.head_.alpha) > 20
 
 
 def test_resume_with_a_cache_that_was_filled_meanwhile_trains_to_the_end(

@@ -25,7 +25,7 @@ from .nets import Identity
 from .params import check_params, param
 from .presets import published
 from .rng import resolve_seed
-from .sharing import current, sharing
+from .sharing import current, everyone, sharing
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
@@ -87,8 +87,11 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
                 f"n_samples={source.shape[0]} should be >= n_clusters={self.n_clusters}; "
                 "lower n_clusters or give more rows"
             )
-        self.seed_ = resolve_seed(self.random_state)
-        with sharing(self._world()):
+        world = self._world()
+        with sharing(world):
+            self.seed_ = resolve_seed(self.random_state)
+            if world.size > 1:  # each process has drawn its own: all take the leader's
+                self.seed_ = int(everyone(world, torch.tensor(self.seed_))[0])
             self._fit_source(source)
         return self
 
@@ -110,6 +113,10 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             self._fit(rows)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
+        self._check_labels()
+
+    def _check_labels(self) -> None:
+        """Tell of a result that is none."""
 
     def predict(self, X: Any) -> np.ndarray:  # (n,) int
         """Cluster of each row, in the order of the rows."""

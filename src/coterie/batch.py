@@ -100,7 +100,7 @@ class View:
         self._engine = engine
         self.n = engine.rows.n
         self.epoch, self.step, self.network = engine.epoch, engine.step, engine.network
-        self.previous = engine.labels  # labels of the last update, or None
+        self.done = engine.step / max(1, engine.limit)  # share of the phase; a budget may cut it
 
     @cached_property
     def latents(self) -> torch.Tensor:  # (n, d)
@@ -112,7 +112,7 @@ class View:
 
 
 class Step:
-    """One training step of a method with several optimisers (see `DeepClusterer.train_step`)."""
+    """One training step of a method with several optimisers (see `Phase.train_step`)."""
 
     def __init__(self, engine: "Engine", index: torch.Tensor):
         self._engine, self._index = engine, index

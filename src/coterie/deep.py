@@ -143,7 +143,7 @@ class DeepClusterer(Clusterer):
         return None
 
     def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
-        if self.pretrain == "kith" and self.init == "pretrained":
+        if self._from_kith:
             return KithCoder(shape, self.code_size(), generator)
         return build(
             self.net,
@@ -163,10 +163,15 @@ class DeepClusterer(Clusterer):
     def code_size(self) -> int:
         return self.embedding_dim
 
+    @property
+    def _from_kith(self) -> bool:
+        return self.init == "pretrained" and self.pretrain == "kith"
+
     def many(self) -> bool:
         """An mlp for many wide rows, which is that of the papers?"""
+        mlp = self.net == "mlp" or (self.net == "auto" and len(self.row_shape_) == 1)
         many = self._n_rows >= MANY_ROWS and math.prod(self.row_shape_) >= WIDE_ROWS
-        return many and (self.net == "mlp" or (self.net == "auto" and len(self.row_shape_) == 1))
+        return mlp and many and not self._from_kith
 
     def recipe(self) -> Recipe:
         """Network and pre-training: the fields that are given, the rest by the size of the data."""
@@ -223,9 +228,18 @@ class DeepClusterer(Clusterer):
             )
         if not image or self.augment == "none":
             return None
-        # a code that moves with its image needs a network that has seen moved ones
-        known = self.anchored or self.recipe().moved or self.pretrain == "kith"
+        known = self.anchored or self._knows_moved_images
         return affine if known or self.augment == "affine" else None
+
+    @property
+    def _knows_moved_images(self) -> bool:
+        """Has the network seen moved images when it begins to cluster? If it is untrained, may it?
+
+        A code that moves with its image needs that.
+        """
+        if self.init == "pretrained" and self.pretrain != "plain":
+            return self._from_kith
+        return self.recipe().moved
 
     # -- fit --------------------------------------------------------------------------------
     def _world(self) -> World:
@@ -241,7 +255,6 @@ class DeepClusterer(Clusterer):
         self.history_, self.seconds_ = engine.history, engine.seconds
         self.notes_ = engine.notes
         self._after_fit()
-        self._warn_if_collapsed(rows)
 
     def _run(
         self,
@@ -293,8 +306,8 @@ class DeepClusterer(Clusterer):
             )
         return checkpoint
 
-    def _warn_if_collapsed(self, rows: Rows) -> None:
-        used = len(np.unique(self._labels(rows)))
+    def _check_labels(self) -> None:
+        used = len(np.unique(self.labels_))
         if used < self.n_clusters:
             text = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
             self.notes_.append(text)
@@ -302,7 +315,7 @@ class DeepClusterer(Clusterer):
                 warnings.warn(
                     f"{text}: the result has collapsed; scale the input, pre-train longer, "
                     "or lower the learning rate",
-                    stacklevel=5,
+                    stacklevel=4,
                 )
 
     # -- looking inside ---------------------------------------------------------------------

@@ -53,8 +53,10 @@ class Engine(Resuming):
         self.latents: Any = None  # (n, d) from `init` until the network moves
         self.history: list[dict] = []
         self.seconds: dict[str, float] = {}
+        self.lent = 0.0  # seconds among them that an earlier fit has spent (a cached network)
         self.notes: list[str] = []
         self.index = self.epoch = self.step = 0  # position: phase, epoch, step in the phase
+        self.limit = 0  # steps of the phase
         self._sums: dict[str, float] = {}
         self._saved_at = time.monotonic()
 
@@ -82,7 +84,7 @@ class Engine(Resuming):
     def _train(self, resume: dict | None) -> None:
         phase, n = self.phase, self.rows.n
         steps = math.ceil(n / phase.batch_size)
-        self._limit = max(1, math.ceil(phase.epochs * steps)) if phase.epochs > 0 else 0
+        self.limit = max(1, math.ceil(phase.epochs * steps)) if phase.epochs > 0 else 0
         if phase.optimizers:
             groups = phase.optimizers(self.network, self.head)
         else:
@@ -92,21 +94,23 @@ class Engine(Resuming):
             k: (params, o, o.build(params)) for k, (params, o) in groups.items() if params
         }
         self._average = [torch.zeros_like(p) for p in self._trained()] if phase.average else []
-        most = self._limit
+        most = self.limit
         if resume:
             self._restore(resume)
         every = phase.update_every
         every = every if isinstance(every, int) else max(1, round(every * steps))
         pace = Pace(self.step, resume["spent"] if resume else 0.0)
         self.network.train()
-        self.progress.phase(phase.name, math.ceil(self._limit / steps), self._limit)
+        self.progress.phase(phase.name, math.ceil(self.limit / steps), self.limit)
         order_epoch, order = -1, torch.empty(0)
-        while self.step < self._limit:
+        while self.step < self.limit:
             self.epoch, s = divmod(self.step, steps)
             if order_epoch != self.epoch:
                 order = torch.randperm(n, generator=torch_rng(self.seed, phase.name, self.epoch))
                 order_epoch = self.epoch
-            if phase.update and self.step % every == 0:
+            # a time budget may have cut the phase
+            interval = max(1, round(every * self.limit / most)) if phase.paced else every
+            if phase.update and self.step % interval == 0:
                 updating = time.perf_counter()
                 settled = self._update()
                 pace.update_took(time.perf_counter() - updating)
@@ -114,10 +118,10 @@ class Engine(Resuming):
                     break
             self._one_step(order[s * phase.batch_size : (s + 1) * phase.batch_size])
             self.step += 1
-            if s + 1 == steps or self.step == self._limit:
+            if s + 1 == steps or self.step == self.limit:
                 self._end_epoch(s + 1)
-            if self.time_budget and self.step < self._limit and pace.due(self.step):
-                self._fit_budget(pace, every, most)
+            if self.time_budget and self.step < self.limit and pace.due(self.step):
+                self._fit_budget(pace, interval, most)
             self.progress.step(self.step)
             self._maybe_save()
         if phase.average and self.step:
@@ -158,7 +162,7 @@ class Engine(Resuming):
         if optim.clip:
             nn.utils.clip_grad_norm_(params, optim.clip)
         for group in optimizer.param_groups:
-            group["lr"] = optim.rate(self.step / self._limit)
+            group["lr"] = optim.rate(self.step / self.limit)
         optimizer.step()
         self.count({k: v * weight / turns for k, v in values.items()})
 
@@ -247,11 +251,12 @@ class Engine(Resuming):
 
     def _fit_budget(self, pace: Pace, every: int, most: int) -> None:
         """End this phase when it has taken its share of the time that is left."""
-        left = (1 - KEPT_BACK) * (self.time_budget or 0) - sum(self.seconds.values())
+        spent = sum(self.seconds.values()) - self.lent
+        left = (1 - KEPT_BACK) * (self.time_budget or 0) - spent
         later = [p.epochs for p in self.plan[self.index + 1 :] if isinstance(p, Phase)]
         share = left * self.phase.epochs / (self.phase.epochs + sum(later) or 1)
         limit = max(self.step + 1, min(most, pace.last_step(self.step, share, every)))
-        self._limit = int(self.world.sum(torch.tensor(limit if self.world.leader else 0)))
+        self.limit = int(self.world.sum(torch.tensor(limit if self.world.leader else 0)))
 
     def _trained(self) -> list[nn.Parameter]:
         return [p for params, _, _ in self._optims.values() for p in params]

@@ -7,13 +7,15 @@ import types
 import typing
 from typing import Any
 
+import numpy as np
+
 # type of a field -> what is accepted, and what the message calls it
 KINDS = {
     bool: (bool, "True or False"),
     int: (numbers.Integral, "a whole number"),
     float: (numbers.Real, "a number"),
     str: (str, "a word"),
-    tuple: ((tuple, list), "a tuple of numbers"),
+    tuple: ((tuple, list, np.ndarray), "a tuple of numbers"),
     type(None): (type(None), "None"),
 }
 

@@ -35,6 +35,7 @@ class Phase:
     augment: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None
     update: Callable[[View, Head], torch.Tensor | None] | None = None
     update_every: int | float = 1.0  # int: mini-batches, float: epochs
+    paced: bool = False  # updates are steps of a schedule: a phase that is cut has as many
     tol: float = 0.0  # stop when a smaller share of labels changes between updates
     align: bool = False  # match label names first (k-means restarted)
     average: bool = False  # end with the mean of the weights over this phase's steps

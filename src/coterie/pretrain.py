@@ -14,8 +14,10 @@ from .batch import Batch, Terms
 from .head import Head
 from .optim import Optim
 from .parts.augment import dropout_rows
+from .parts.penalty import squared_error
 from .phases import Call, Phase
 from .rng import torch_rng
+from .sharing import current, everyone
 from .state import StateError, pack, unpack, write_bytes
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in the papers
 DECODER_RULE = (5, 200)  # epochs and steps of a decoder behind Kith
+KITH_SHARE = 0.5  # of a time budget, where Kith is the start
 CORRUPTION = 0.2  # share of the input that a denoising autoencoder does not see (DEC)
 
 
@@ -45,7 +48,7 @@ MANY = Recipe((500, 500, 2000), epochs=(10, 600), lr=1e-3, schedule="constant", 
 
 def reconstruction(batch: Batch, head: Head | None = None) -> Terms:
     """Squared error, sum over features, mean over the batch; the target is the clean row."""
-    return {"reconstruction": (batch.clean - batch.x_hat).square().flatten(1).sum(1).mean()}
+    return {"reconstruction": squared_error(batch.clean, batch.x_hat)}
 
 
 def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
@@ -89,6 +92,7 @@ def _from_kith(method: "DeepClusterer"):
             random_state=engine.seed,
             scale=method.scale,
             kind=engine.network.net.features.kind,
+            time_budget=method.time_budget and KITH_SHARE * method.time_budget,
         )
         kith.fit(engine.rows.source)
         labels = torch.from_numpy(kith.labels_).long()
@@ -118,7 +122,7 @@ def _level(i: int, epochs: float, noise, optim: Optim, common: dict) -> Phase:
             clean = network.below(batch.clean, i)
             seen = clean if i == 0 else network.below(batch.x, i)
         rebuilt = network.rebuild(seen, i)
-        return {"reconstruction": (clean - rebuilt).square().sum(1).mean()}
+        return {"reconstruction": squared_error(clean, rebuilt)}
 
     def optimizers(network, head):
         return {"main": (network.level_parameters(i), optim)}
@@ -155,6 +159,7 @@ class Cache:
         }
         about |= {"data": fingerprint, "seed": seed, "threads": torch.get_num_threads()}
         about["torch"] = torch.__version__
+        self.whole = method.time_budget is None  # a pre-training that was cut short is not kept
         digest = hashlib.blake2b(
             json.dumps(about, sort_keys=True, default=str).encode(), digest_size=16
         )
@@ -164,9 +169,9 @@ class Cache:
 
     def plan(self, phases: list[Phase | Call]) -> list[Phase | Call]:
         """The phases followed by a store, or a single load when the entry is there."""
-        if self.path.exists():
-            return [Call(self._load, "pretrain")]
-        return [*phases, Call(self._store, "store")]
+        if bool(everyone(current(), torch.tensor(self.path.exists()).int())[0]):
+            return [Call(self._load, "pretrain")]  # the leader has it
+        return [*phases, Call(self._store, "store")] if self.whole else phases
 
     def _store(self, engine: "Engine") -> None:
         if engine.world.leader:
@@ -174,10 +179,15 @@ class Cache:
             write_bytes(self.path, pack(engine.network.state_dict(), about))
 
     def _load(self, engine: "Engine") -> None:
-        tensors, about = unpack(self.path)
-        try:
-            engine.network.load_state_dict(tensors)
-        except RuntimeError as err:
-            raise StateError(f"{self.path} does not fit this network; delete it ({err})") from None
-        engine.history, engine.seconds = about["history"], {"pretrain": about["seconds"]}
+        if engine.world.leader or self.path.exists():
+            tensors, about = unpack(self.path)
+            try:
+                engine.network.load_state_dict(tensors)
+            except RuntimeError as err:
+                raise StateError(
+                    f"{self.path} does not fit this network; delete it ({err})"
+                ) from None
+            engine.history, engine.seconds = about["history"], {"pretrain": about["seconds"]}
+            engine.lent = about["seconds"]
+        engine.world.broadcast(list(engine.network.state_dict().values()))
         engine.progress.note("pre-trained network taken from the cache")

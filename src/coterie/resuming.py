@@ -31,11 +31,12 @@ class Resuming:
     step: int
     history: list[dict]
     seconds: dict[str, float]
+    lent: float
     notes: list[str]
     _optims: dict
     _average: list[torch.Tensor]
     _sums: dict[str, float]
-    _limit: int
+    limit: int
     _begin: float
     _saved_at: float
 
@@ -46,7 +47,8 @@ class Resuming:
             extra = {f"average.{i}": t for i, t in enumerate(self._average)}
             for name, (_, _, optimizer) in self._optims.items():
                 extra |= {f"optim.{name}.{k}": v for k, v in optimizer_tensors(optimizer).items()}
-            self._save(extra)
+            mine = torch.tensor(list(self._sums.values()), dtype=torch.float64)
+            self._save(extra | {"sums": self.world.sum(mine)})
 
     def _save(self, extra: dict[str, torch.Tensor]) -> None:
         if self.checkpoint is None or not self.world.leader:
@@ -60,10 +62,11 @@ class Resuming:
             "place": _place(self.plan, self.index),
             "position": [self.index, self.epoch, self.step],
             "spent": time.perf_counter() - self._begin,
-            "limit": getattr(self, "_limit", 0),
-            "sums": self._sums,
+            "limit": self.limit,
+            "sums": list(self._sums),
             "history": self.history,
             "seconds": self.seconds,
+            "lent": self.lent,
             "notes": self.notes,
         }
         self.checkpoint.save(tensors, position)
@@ -84,8 +87,10 @@ class Resuming:
             self.epoch = self.step = 0
             return None
         self.index = places.index(about["place"])
-        self._sums, self.history = about["sums"], about["history"]
-        self.seconds, self.notes = about["seconds"], about["notes"]
+        sums = tensors.get("sums", torch.zeros(0)) * self.world.leader  # of all, in one of them
+        self._sums = dict(zip(about["sums"], sums.tolist()))
+        self.history, self.notes = about["history"], about["notes"]
+        self.seconds, self.lent = about["seconds"], about["lent"]
         self.network.load_state_dict(_under("network", tensors))
         head = _under("head", tensors)
         self.head = Head.from_tensors(head) if head else None
@@ -107,7 +112,7 @@ class Resuming:
 
     def _restore(self, resume: dict) -> None:
         """Mid-phase: the optimisers' moments and the running averages."""
-        self._limit = resume["limit"]
+        self.limit = resume["limit"]
         for name, (_, _, optimizer) in self._optims.items():
             load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]))
         for i, total in enumerate(self._average):

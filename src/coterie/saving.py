@@ -1,6 +1,7 @@
 """An estimator as tensors and plain values in a folder, and back. No pickle anywhere."""
 
 import dataclasses
+import os
 from typing import Any
 
 import numpy as np
@@ -86,5 +87,14 @@ def plain_params(model: Any) -> dict:
             continue
         if f.name == "random_state" and value is not None:
             value = model.seed_ if hasattr(model, "seed_") else None
-        params[f.name] = value.item() if isinstance(value, np.generic) else value
+        params[f.name] = _plain(value)
     return params
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: numbers of numpy and paths become Python's own numbers and words."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return [_plain(v) for v in value] if isinstance(value, (tuple, list)) else value

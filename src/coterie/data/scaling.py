@@ -77,7 +77,9 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
         return Scaling("unit", np.asarray(zero), np.asarray(_inverse(largest)))
     if choice == "symmetric":
         low, high = stats.low.min(), stats.high.max()
-        return Scaling("symmetric", np.asarray((low + high) / 2), _inverse((high - low) / 2))
+        middle = np.asarray((low + high) / 2)
+        middle = middle if narrow(stats.low, stats.high).any() else middle.astype(np.float32)
+        return Scaling("symmetric", middle, _inverse((high - low) / 2))
     if choice == "auto":
         choice = "global" if stats.share_a_unit() else "standard"
     far = narrow(stats.low, stats.high).any()

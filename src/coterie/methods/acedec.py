@@ -15,7 +15,6 @@ from ..parts.assign import squared_distances
 from ..parts.axes import (
     axis_scatter,
     betas,
-    error,
     gates,
     logits,
     masked,
@@ -27,6 +26,7 @@ from ..parts.axes import (
     whitening,
 )
 from ..parts.centers import cluster_sums, kmeans, running_mean
+from ..parts.penalty import squared_error
 from ..parts.spaces import beta_optimum
 from ..phases import Call, Phase, init_head
 from .dcn import DCN
@@ -205,7 +205,9 @@ class ACeDeC(TwoSpaces):
             z = batch.z_clean
         terms = {"cluster": self.distance(z, z, head), "shared": self.shared(z, head)}
         rebuilt = batch.network.decode(unrotated(rotated(z, head), head))
-        step.optimize("main", terms | {"reconstruction": error(batch.clean, rebuilt)}, batch.weight)
+        step.optimize(
+            "main", terms | {"reconstruction": squared_error(batch.clean, rebuilt)}, batch.weight
+        )
         self.move_means(batch, head)
 
     # -- training ---------------------------------------------------------------------------
@@ -244,13 +246,17 @@ class ACeDeC(TwoSpaces):
         decode = batch.network.decode
         z = batch.z_clean.detach() if self.objective == "dec" else batch.z_clean
         if batch.x is batch.clean:
-            return {"reconstruction": error(batch.clean, decode(unrotated(rotated(z, head), head)))}
+            return {
+                "reconstruction": squared_error(
+                    batch.clean, decode(unrotated(rotated(z, head), head))
+                )
+            }
         changed = batch.z.detach() if self.objective == "dec" else batch.z
         g = gates(head).detach()  # beta says what clusters, not what is easy to rebuild
         clean, other = masked(z, head, g), masked(changed, head, 1 - g)
         return {
-            "reconstruction": error(batch.clean, decode(clean)),
-            "augmented": error(batch.x, decode(other)),
+            "reconstruction": squared_error(batch.clean, decode(clean)),
+            "augmented": squared_error(batch.x, decode(other)),
         }
 
     @torch.no_grad()

@@ -139,7 +139,7 @@ class CM(Generative, WithoutAutoencoder):
         choices=("random", "kmeans++"),
         group="training",
     )
-    prior_strength: Any = param(
+    prior_strength: float | tuple[float, ...] | None = param(
         None,
         "pull towards equal shares, (alpha - 1) / batch size in the paper; one number, or one for "
         "each cluster (a shape, not tied to cluster numbers); None follows the rows' variance",

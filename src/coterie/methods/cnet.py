@@ -15,7 +15,7 @@ from ..nets.code import move_code
 from ..params import param
 from ..parts.centers import kmeans
 from ..parts.cm import cm_terms, near_frame, random_start, stack, start_from
-from ..parts.penalty import orthonormality
+from ..parts.penalty import orthonormality, squared_error
 from ..phases import Call, Phase
 from ..rng import derive
 from .cm import Generative, centers_in, gamma_of, prior_term, strength_of, total_variance
@@ -84,7 +84,7 @@ class CNet(Generative, DeepClusterer):
     recon_weight: float | None = param(
         None, "weight of the reconstruction (beta); None: 0.3 / variance of the rows", ge=0
     )
-    prior_strength: Any = param(
+    prior_strength: float | tuple[float, ...] = param(
         0.15, "pull towards equal shares, (alpha - 1) / batch size in the paper; one number or k"
     )
     orthonormal_weight: float = param(
@@ -124,8 +124,7 @@ class CNet(Generative, DeepClusterer):
     def code_size(self) -> int:
         if self.embedding_dim is not None:
             return self.embedding_dim
-        trained = self.init == "pretrained" and self.pretrain != "kith"
-        return NARROW_CODE if trained and self.many() else WIDE_CODE
+        return NARROW_CODE if self.init == "pretrained" and self.many() else WIDE_CODE
 
     def _fit(self, rows: Rows) -> None:
         if self.recon_weight is None:
@@ -258,7 +257,7 @@ class CNet(Generative, DeepClusterer):
         head = self._module(head)
         z, mu = batch.z, centers_in(head)[0]
         gamma = gamma_of(z, head)[:, 0]
-        recon = (batch.x - batch.x_hat).square().flatten(1).sum(1).mean()
+        recon = squared_error(batch.x, batch.x_hat)
         return {
             "reconstruction": self._beta * recon,
             "code": (z - gamma @ mu).square().sum(1).mean(),

@@ -14,6 +14,7 @@ from ..deep import DeepClusterer
 from ..head import Head
 from ..params import param
 from ..parts.centers import KMeansResult, kmeans, within_scatter
+from ..parts.penalty import squared_error
 from ..phases import Call, Phase
 from ..pretrain import FEW
 from .kmeans import gaussian_scores
@@ -188,7 +189,7 @@ class DEKM(DeepClusterer):
             with torch.no_grad():
                 z = batch.network.encode(batch.fed)
             rebuilt = batch.network.decode(z)
-            return {"reconstruction": (batch.clean - rebuilt).square().flatten(1).sum(1).mean()}
+            return {"reconstruction": squared_error(batch.clean, rebuilt)}
 
         def mark(engine: "Engine") -> None:
             engine.head.decoder.fill_(1)

@@ -104,7 +104,7 @@ class DKM(DeepClusterer):
         every = float(self._level_epochs)
         epochs = self.levels * every
         # tol 0: the schedule has to run its course
-        schedule = {"update": self.next_level, "update_every": every, "tol": 0.0}
+        schedule = {"update": self.next_level, "update_every": every, "paced": True, "tol": 0.0}
         return [self.phase("train", epochs, loss=self.loss, **schedule)]
 
     @property
@@ -118,8 +118,7 @@ class DKM(DeepClusterer):
 
     def next_level(self, view: View, head: Head) -> torch.Tensor:
         """The inverse temperature of this stretch of training."""
-        steps = math.ceil(view.n / self.batch_size)
-        level = view.step // max(1, round(self._level_epochs * steps))
+        level = round(view.done * self.levels)
         values = temperature_levels(self.levels)
         head.alpha.fill_(values[min(level, self.levels - 1)])
         return self.update(view, head)

@@ -118,7 +118,3 @@ def _alternate(white, labels, centers, rounds=100):  # -> cost, (d, d), (d,), (k
         if torch.equal(old, labels):
             break
     return float((beta.square() * A + (1 - beta).square() * B).sum()), V, beta, centers
-
-
-def error(x, rebuilt):  # -> (); sum over features, mean over rows
-    return (x - rebuilt).square().flatten(1).sum(1).mean()

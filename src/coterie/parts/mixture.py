@@ -45,12 +45,10 @@ def diagonal_mixture(x, k, *, rng, start, ridge, n_init=1, tol=1e-3, max_iter=10
     runs = []
     for _ in range(n_init):
         if start == "kmeans":
-            labels = kmeans(x, k, rng=rng, n_init=1).labels
-            first = torch.nn.functional.one_hot(labels, k).double()
+            first = _by_label(kmeans(x, k, rng=rng, n_init=1).labels, k)
         else:
-            first = torch.from_numpy(rng.random((len(x), k)))
-            first /= first.sum(1, keepdim=True)
-        mixture = _pass(x, k, center, ridge, _given(first))
+            first = _drawn(rng, k)
+        mixture = _pass(x, k, center, ridge, first)
         last = -math.inf
         for _ in range(max_iter):
             mixture = _pass(x, k, center, ridge, _by_density(mixture))
@@ -62,11 +60,22 @@ def diagonal_mixture(x, k, *, rng, start, ridge, n_init=1, tol=1e-3, max_iter=10
     return Mixture(best.weights, best.means + center, best.variances, best.bound)
 
 
-def _given(first):
-    """First responsibilities (n, k) as an E step."""
+def _by_label(labels, k):
+    """Labels (n,) as a first E step."""
 
     def weigh(at, block, square):
-        return first[at : at + len(block)].T.contiguous(), 0.0
+        own = torch.nn.functional.one_hot(labels[at : at + len(block)], k)
+        return own.T.to(block.dtype, memory_format=torch.contiguous_format), 0.0
+
+    return weigh
+
+
+def _drawn(rng, k):
+    """Responsibilities at random, drawn row by row as they are asked for."""
+
+    def weigh(at, block, square):
+        own = torch.from_numpy(rng.random((len(block), k)))
+        return (own / own.sum(1, keepdim=True)).T.contiguous(), 0.0
 
     return weigh
 
@@ -91,7 +100,7 @@ def _pass(x, k, center, ridge, weigh):
     Clusters come first, (k, rows): products of few clusters with many rows are fastest that way.
     """
     n, d = x.shape
-    rows = max(1, BLOCK_VALUES // d)
+    rows = max(1, BLOCK_VALUES // max(d, k))
     counts, bound = center.new_zeros(k), 0.0
     sums, squares = center.new_zeros(k, d), center.new_zeros(k, d)
     for at in range(0, n, rows):
