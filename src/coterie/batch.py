@@ -37,6 +37,7 @@ class Batch:
         self._total = whole if whole >= engine.world.size else whole * engine.world.size
         self.weight = len(self.rows) / self._total
         self._engine, self._augment, self._index = engine, augment, index
+        self.moved = augment is not None  # is x another than clean?
 
     @cached_property
     def clean(self) -> torch.Tensor:

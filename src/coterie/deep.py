@@ -29,6 +29,7 @@ from .state import Checkpoint, unpack
 from .world import World, join
 
 KINDS = ("adam", "adamw", "sgd")
+FULL_WEIGHT = 256  # features from which on a default clustering weight is 1
 SCHEDULES = ("constant", "polynomial", "onecycle")
 
 
@@ -188,6 +189,15 @@ class DeepClusterer(Clusterer):
         """A length in epochs: as given, or by a rule of (epochs, steps)."""
         steps = math.ceil(self._n_rows / self.batch_size)  # of an epoch
         return max(rule[0], rule[1] / steps) if given is None else given
+
+    def clustering_weight(self, given: float | None) -> float:
+        """As given, or a 256th for each feature, at most 1.
+
+        The reconstruction is a sum over features. With few of them a weight of 1 wins before there
+        is anything to cluster.
+        """
+        features = math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,)))
+        return min(1.0, features / FULL_WEIGHT) if given is None else given
 
     def phase(self, name: str, epochs: float | None, **changes: Any) -> Phase:
         """A phase with this estimator's batch size, optimiser, augmentation and stop rule."""
