@@ -176,12 +176,12 @@ def test_memory_maps_are_streamed_and_give_the_same_answer(blobs, tmp_path):
         assert np.array_equal(a.predict(mapped), a.labels_)
 
 
-def test_total_variance_is_that_of_the_scaled_rows(blobs, tmp_path):
+def test_sampled_variance_is_that_of_the_scaled_rows(blobs, tmp_path):
     X = 3 * blobs[0]
     np.save(tmp_path / "x.npy", X)
     for source in (X, np.load(tmp_path / "x.npy", mmap_mode="r")):
         rows = Rows(source, fit_scaling(source, "none"))
-        assert rows.total_variance() == pytest.approx(X.var(0).sum(), rel=1e-4)
+        assert rows.sampled_variance() == pytest.approx(X.var(0).sum(), rel=1e-4)
 
 
 def test_scaling_choices():

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils.metaestimators import available_if
 from torch import nn
 
 from .base import Clusterer
 from .batch import Batch, Terms, View
 from .data.rows import Rows
+from .decoding import Decoding
 from .engine import Engine
 from .head import Head
 from .nets import ACTIVATIONS, INITIALIZERS, build
@@ -33,11 +33,7 @@ FULL_WEIGHT = 256  # features from which on a default clustering weight is 1
 SCHEDULES = ("constant", "polynomial", "onecycle")
 
 
-def _has_decoder(self: "DeepClusterer") -> bool:
-    return self.keeps_decoder
-
-
-class DeepClusterer(Clusterer):
+class DeepClusterer(Decoding, Clusterer):
     """The hooks of a deep method; see CONTRIBUTING for a walk through DEC.
 
     init_head(latents, rng)  after pre-training: the head, its parameters are trained
@@ -47,7 +43,6 @@ class DeepClusterer(Clusterer):
     training(network)        the phases after `init`, if one phase with `loss` is not enough
     """
 
-    keeps_decoder: ClassVar[bool] = False  # decoder still belongs to the embedding after training
     few_rows: ClassVar[Recipe] = FEW
     # a network learns by steps: (epochs, steps), whichever is longer, where no number is given
     train_rule: ClassVar[tuple[int, int]] = (20, 700)
@@ -327,27 +322,3 @@ class DeepClusterer(Clusterer):
                     "or lower the learning rate",
                     stacklevel=4,
                 )
-
-    # -- looking inside ---------------------------------------------------------------------
-    @available_if(_has_decoder)
-    def reconstruct(self, X: Any) -> np.ndarray:
-        """X through the network and back, in the units and the shape of X."""
-        return self._to_input(self._map(self._rows(X), self._decode))
-
-    @available_if(_has_decoder)
-    def centers_in_input_space(self) -> np.ndarray:  # (k, *shape of a row)
-        """The cluster centres, decoded."""
-        with torch.inference_mode():
-            return self._to_input(self._decode(self.head_.centers).numpy())
-
-    @available_if(_has_decoder)
-    def interpolate(self, a: int, b: int, steps: int = 8) -> np.ndarray:  # (steps, *shape)
-        """Decoded path from the centre of cluster a to that of cluster b."""
-        self._check_clusters(a, b)
-        t = torch.linspace(0, 1, steps).unsqueeze(1)
-        with torch.inference_mode():
-            path = (1 - t) * self.head_.centers[a] + t * self.head_.centers[b]
-            return self._to_input(self._decode(path).numpy())
-
-    def _decode(self, latents: torch.Tensor) -> torch.Tensor:
-        return self.network_.decode(latents)

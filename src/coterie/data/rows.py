@@ -95,7 +95,7 @@ class Rows:
         """Rows per block of a full pass."""
         return chunk_rows(self.shape)
 
-    def total_variance(self) -> float:
+    def sampled_variance(self) -> float:
         """Sum of the variances of all features after scaling, from evenly spread rows."""
         most = max(100, min(VARIANCE_ROWS, VARIANCE_VALUES // math.prod(self.shape)))
         some = np.linspace(0, self.n - 1, min(most, self.n)).round().astype(np.int64)

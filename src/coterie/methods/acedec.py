@@ -127,7 +127,7 @@ class ACeDeC(TwoSpaces):
 
     # -- the start --------------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
-        self._held_variance = HELD_VARIANCE * rows.total_variance()
+        self._held_variance = HELD_VARIANCE * rows.sampled_variance()
         super()._fit(rows)
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
