@@ -86,7 +86,7 @@ def show(jobs: list[dict], rows: dict) -> None:
     """Means over seeds, one line for each data set, method and side.
 
     `ratio` is our epoch over ClustPy's. `whole` is what a fit of ClustPy with its default 100 + 150
-    epochs takes: measured, or its epochs times their measured pace. `to NMI` are the seconds of
+    epochs takes at the pace of those that were measured. `to NMI` are the seconds of
     our default until the NMI at which ClustPy's own fit of that length ends, where there is one.
     """
     groups: dict[tuple, list[dict]] = {}

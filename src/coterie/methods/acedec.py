@@ -245,7 +245,7 @@ class ACeDeC(TwoSpaces):
     def reconstruction(self, batch: Batch, head: Head) -> Terms:
         decode = batch.network.decode
         z = batch.z_clean.detach() if self.objective == "dec" else batch.z_clean
-        if batch.x is batch.clean:
+        if not batch.moved:
             return {
                 "reconstruction": squared_error(
                     batch.clean, decode(unrotated(rotated(z, head), head))

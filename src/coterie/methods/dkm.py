@@ -120,7 +120,8 @@ class DKM(DeepClusterer):
 
     def loss(self, batch: Batch, head: Head) -> Terms:
         """Property 3.1; a moved image is pulled to where the unmoved one belongs, each for half."""
-        f, moved = self.distances(batch.z_clean, head), self.distances(batch.z, head)
+        f = self.distances(batch.z_clean, head)
+        moved = self.distances(batch.z, head) if batch.moved else f
         return {"clustering": self._expected((f + moved) / 2, f, head), **reconstruction(batch)}
 
     def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
