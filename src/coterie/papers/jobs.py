@@ -25,7 +25,7 @@ DERIVE = {
     "cnet": lambda beta, lam, B=500: {
         "recon_weight": float(beta), "orthonormal_weight": lam / B, "batch_size": int(B),
     },
-    "rate": lambda gamma: {"lr": 1e-3 * gamma},
+    "rate": lambda gamma: {"lr": gamma / 1000},  # 1e-3 * 0.9 is not 9e-4
     "noise": lambda n: {"n_noise": int(n)},
 }  # fmt: skip
 
