@@ -44,6 +44,8 @@ class Bench:
         self.engine.phase = Phase("train", 1, augment=augment)
         latents = self.engine.encode_all()
         self.head = self.method.init_head(latents, np.random.default_rng(0)).double()
+        if "labels" in self.head:
+            self.head.labels = self.head.labels.long()
         if type(self.method).key != "dkm":
             with torch.no_grad():
                 self.method.update(View(self.engine), self.head)

@@ -1,14 +1,12 @@
-"""pandas, polars and pyarrow tables, in memory or as parquet files."""
+"""pandas, polars and pyarrow tables."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 
 from .dataset import Dataset
 from .errors import DataError, listed
-from .options import TABLE, Options
+from .options import Options
 from .ranges import narrow
 from .tables import BadCells, from_table, refuse
 
@@ -33,7 +31,11 @@ def check_columns(frame) -> None:
 
 def from_frame(frame, ask: Options, name: str = "frame", source: str = "frame") -> Dataset:
     """Read a data frame; a pandas index other than 0, 1, 2, ... gives the ids."""
-    table = _table(frame, name)
+    return from_columns(_table(frame, name), ask, source)
+
+
+def from_columns(table: _Columns, ask: Options, source: str) -> Dataset:
+    name = table.name
     if not table.names:
         raise DataError(f"{name} has no columns")
     if not len(table):
@@ -51,24 +53,6 @@ def _table(frame, name: str) -> _Columns:
     return {"pandas": PandasTable, "polars": PolarsTable, "pyarrow": ArrowTable}[library](
         frame, name
     )
-
-
-def read_parquet(path: Path, ask: Options) -> Dataset:
-    """Read a parquet file, or all parquet files of a folder in the order of their names."""
-    ask.only("a table", *TABLE)
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(
-            "reading parquet needs pyarrow: pip install pyarrow (or coterie[parquet])"
-        ) from None
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    try:
-        frame = pa.concat_tables([pq.read_table(file) for file in files])
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"cannot read {path} as parquet: {error}") from None
-    return from_frame(frame, ask, path.stem, "parquet")
 
 
 class _Columns:
@@ -108,12 +92,12 @@ class _Columns:
         X, bad, exact = np.empty((len(self), len(numeric)), np.float32), [], {}
         for j, column in enumerate(numeric):
             values = self._numbers(column)
-            if values is not None:
-                with np.errstate(over="ignore"):
-                    X[:, j] = values
-            if values is None or not np.isfinite(X[:, j]).all():
-                bad.append(self._diagnose(column, values))
-            elif fitted == "float64" if fitted else narrow(values.min(), values.max()):
+            problem, precise = self.judge(column, values, fitted)
+            if problem:
+                bad.append(problem)
+                continue
+            X[:, j] = values
+            if precise:
                 exact[j] = values
         if bad:
             refuse(self.name, bad)
@@ -122,6 +106,13 @@ class _Columns:
             for j, values in exact.items():
                 X[:, j] = values
         return X, {column: self._strings(column) for column in strings}
+
+    def judge(self, column: str, values, fitted: str | None) -> tuple[BadCells | None, bool]:
+        """Return what is wrong with a column, and whether float32 would round it away."""
+        with np.errstate(over="ignore"):
+            if values is None or not np.isfinite(values.astype(np.float32)).all():
+                return self._diagnose(column, values), False
+        return None, fitted == "float64" if fitted else bool(narrow(values.min(), values.max()))
 
     def read_lists(self, column: str) -> list | None:
         cells = self._cells(column)
@@ -191,10 +182,13 @@ class ArrowTable(_Columns):
     def _keys(self):
         return self.frame.column_names
 
+    def _column(self, name: str):
+        return self.frame.column(name)
+
     def _numbers(self, name: str):
         import pyarrow as pa
 
-        column = self.frame.column(name)
+        column = self._column(name)
         kind, types = column.type, pa.types
         if types.is_boolean(kind):
             column = column.cast(pa.uint8())
@@ -203,4 +197,4 @@ class ArrowTable(_Columns):
         return column.cast(pa.float64(), safe=False).to_numpy()
 
     def _cells(self, name: str) -> list:
-        return self.frame.column(name).to_pylist()
+        return self._column(name).to_pylist()

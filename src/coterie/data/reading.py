@@ -139,7 +139,7 @@ def _from_folder(path: Path, ask: Options) -> Dataset:
     from .folders import find_images, read_folder
 
     if next(path.glob("*.parquet"), None) and not find_images(path)[0]:
-        from .frames import read_parquet
+        from .parquet import read_parquet
 
         return read_parquet(path, ask)
     return read_folder(path.resolve(), ask)
@@ -161,7 +161,7 @@ def _from_file(path: Path, ask: Options) -> Dataset:
     if not packed and ending in SUFFIXES:
         return read_images(path.parent, [path.name], ask)
     if not packed and ending == ".parquet":
-        from .frames import read_parquet
+        from .parquet import read_parquet
 
         return read_parquet(path, ask)
     if ending in (".csv", ".tsv"):

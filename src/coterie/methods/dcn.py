@@ -61,7 +61,7 @@ class DCN(DeepClusterer):
         start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
         counts = latents.new_full((self.n_clusters,), self.start_count)
         state = {"centers": start.centers, "counts": counts, "variance": latents.new_ones(())}
-        return Head(state=state)
+        return Head(state=state, rows={"labels": start.labels})
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
         return [self.phase("train", self.epochs, train_step=self.train_step, update=self.update)]
@@ -71,24 +71,28 @@ class DCN(DeepClusterer):
         step.optimize("main", self.loss(step.batch, head), step.batch.weight)
 
     def move_centers(self, batch: Batch, head: Head) -> None:
-        """Each centre becomes the mean of all rows it ever had, those of this batch among them."""
+        """New labels for the batch; each centre becomes the mean of all rows it ever had."""
         z = batch.z_clean.detach()
         nearest = squared_distances(z, head.centers).argmin(1)
         centers, counts = running_mean(head.centers, head.counts, z, nearest, add_up=batch.sum)
+        head.labels[batch.rows] = nearest
         head.centers.copy_(centers)
         head.counts.copy_(counts)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
         """A moved image is pulled to where the unmoved one belongs, each for half."""
-        nearest = squared_distances(batch.z_clean.detach(), head.centers).argmin(1)
-        own = head.centers[nearest]
-        distance = (batch.z - own).square().sum(1).mean()
+        distance = self.clustering(batch.z, head, batch.rows)
         if batch.moved:
-            distance = (distance + (batch.z_clean - own).square().sum(1).mean()) / 2
-        return {"distance": self.clustering_weight(self.weight) * distance, **reconstruction(batch)}
+            distance = (distance + self.clustering(batch.z_clean, head, batch.rows)) / 2
+        return {"distance": distance, **reconstruction(batch)}
+
+    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
+        own = head.centers[head.labels[rows]]  # of the clean row, whatever the network sees
+        return self.clustering_weight(self.weight) * (z - own).square().sum(1).mean()
 
     def update(self, view: View, head: Head) -> torch.Tensor:
         nearest = squared_distances(view.latents, head.centers).min(1)
+        head.labels.copy_(nearest.indices)
         head.variance.copy_(nearest.values.mean().clamp_min(1e-12) / view.latents.shape[1])
         return nearest.indices
 
