@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
+from coterie.parts import assign
 from coterie.parts.assign import (
     collapsed,
     cosine_distances,
@@ -165,3 +166,25 @@ def test_no_tensor_of_rows_times_clusters_times_features():
     with Watch():
         student_t(z, centers)
     assert largest <= z.numel()
+
+
+def test_blocks_give_what_the_whole_gives(monkeypatch):
+    monkeypatch.setattr(assign, "BLOCK_VALUES", 1)  # blocks of 4,096 rows
+    draw = torch.Generator().manual_seed(0)
+    z, centers = torch.randn(9000, 4, generator=draw), torch.randn(3, 4, generator=draw)
+    seen = []
+
+    def q(rows):
+        seen.append(len(rows))
+        return assign.student_t(rows, centers)
+
+    whole = assign.student_t(z, centers)
+    found = assign.in_blocks(q, z, 3)
+    assert seen == [4096, 4096, 808]
+    torch.testing.assert_close(found, whole)
+    sizes = whole.sum(0)
+    target = assign.in_blocks(lambda part: assign.target_distribution(part, sizes), found, 3, found)
+    assert target is found
+    torch.testing.assert_close(target, assign.target_distribution(whole))
+    labels = assign.in_blocks(lambda rows: assign.student_t(rows, centers).argmax(1), z, 3)
+    assert torch.equal(labels, whole.argmax(1))

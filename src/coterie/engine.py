@@ -178,8 +178,7 @@ class Engine(Resuming):
         self.network.eval()
         mine = self.rows.through(self.network, *self.world.span(self.rows.n))
         self.network.train(training)
-        # a plain copy: tensors of inference mode may not enter autograd later
-        return self.world.concat(mine, self.rows.n).clone()
+        return self.world.concat(mine, self.rows.n)
 
     def feed(self, index: torch.Tensor | slice) -> Any:
         """Rows as the network takes them."""

@@ -71,7 +71,7 @@ class Rows:
             return self.slice(index.start, index.stop)
         return self.take(index)
 
-    @torch.inference_mode()
+    @torch.no_grad()  # not inference mode: what comes out may enter autograd later
     def through(
         self, network: Any, start: int = 0, stop: int | None = None, then: Any = None
     ) -> torch.Tensor:

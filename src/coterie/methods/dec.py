@@ -9,7 +9,7 @@ from ..batch import Batch, Terms, View
 from ..deep import DeepClusterer
 from ..head import Head
 from ..params import param
-from ..parts.assign import collapsed, kl, student_t, target_distribution
+from ..parts.assign import collapsed, in_blocks, kl, student_t, target_distribution
 from ..parts.lloyd import kmeans
 from ..phases import TrainingError
 
@@ -46,14 +46,16 @@ class DEC(DeepClusterer):
 
     def update(self, view: View, head: Head) -> torch.Tensor:
         """The target P over all rows; it stays fixed until the next update."""
-        q = self.assign(view.latents, head)
+        k = self.n_clusters
+        q = in_blocks(lambda z: self.assign(z, head), view.latents, k, out=head.target)
         if collapsed(q):
             raise TrainingError(
                 "every row has the same soft assignment, which DEC cannot leave: the embedding "
                 "has collapsed; pre-train longer or scale the input"
             )
-        head.target.copy_(target_distribution(q))
-        return q.argmax(1)
+        labels, sizes = q.argmax(1), q.sum(0)
+        in_blocks(lambda part: target_distribution(part, sizes), q, k, out=head.target)
+        return labels
 
     def loss(self, batch: Batch, head: Head) -> Terms:
         return {"kl": self.clustering(batch.z, head, batch.rows)}

@@ -11,7 +11,13 @@ from ..batch import Batch, Terms, View
 from ..deep import DeepClusterer
 from ..head import Head
 from ..params import param
-from ..parts.assign import cosine_distances, fuzzy_membership, softmin, squared_distances
+from ..parts.assign import (
+    cosine_distances,
+    fuzzy_membership,
+    in_blocks,
+    softmin,
+    squared_distances,
+)
 from ..parts.centers import kmeans
 from ..phases import Call, Phase
 from ..pretrain import reconstruction
@@ -116,7 +122,8 @@ class DKM(DeepClusterer):
         return self.update(view, head)
 
     def update(self, view: View, head: Head) -> torch.Tensor:
-        return self.distances(view.latents, head).argmin(1)
+        k = self.n_clusters
+        return in_blocks(lambda z: self.distances(z, head).argmin(1), view.latents, k)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
         """Property 3.1; a moved image is pulled to where the unmoved one belongs, each for half."""

@@ -7,6 +7,21 @@ no (n, k, d) tensor is ever built.
 import torch
 
 SMALLEST = 1e-12  # floor for probabilities inside a logarithm and for sums in a denominator
+BLOCK_VALUES = 1 << 24  # of a tensor that comes and goes while all rows are worked through
+
+
+def in_blocks(function, rows, width, out=None):  # (n, d) -> (n, ...)
+    """`function(rows)`, some rows at a time and into one tensor: what it allocates stays small.
+
+    `width` is the longest row that it makes on the way; `out` may be `rows` itself.
+    """
+    step = max(4096, BLOCK_VALUES // width)
+    for start in range(0, len(rows), step):
+        part = function(rows[start : start + step])
+        if out is None:
+            out = part.new_empty(len(rows), *part.shape[1:])
+        out[start : start + step] = part
+    return out
 
 
 def squared_distances(z, centers):  # (n, d), (k, d) -> (n, k)
@@ -39,12 +54,14 @@ def student_t(z, centers, dof=1.0):  # (n, d), (k, d) -> (n, k)
     return log_kernel.softmax(dim=1)  # in logs: the kernel underflows for large dof
 
 
-def target_distribution(q):  # (n, k) -> (n, k)
+def target_distribution(q, sizes=None):  # (n, k), (k,) -> (n, k)
     """Sharpened target of DEC (its p): ``q^2`` over the soft cluster size, rows sum to 1.
 
-    The caller computes it over all rows and detaches it: it stays fixed between updates.
+    The sizes are those of all rows: of q, or given when q is a part of them. The caller detaches
+    the target: it stays fixed between updates.
     """
-    weight = q.square() / q.sum(dim=0).clamp_min(SMALLEST)
+    sizes = q.sum(dim=0) if sizes is None else sizes
+    weight = q.square() / sizes.clamp_min(SMALLEST)
     return weight / weight.sum(dim=1, keepdim=True).clamp_min(SMALLEST)
 
 
