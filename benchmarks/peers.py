@@ -82,12 +82,13 @@ def key_of(job: dict) -> str:
     return f"{job['dataset']}/{job['method']}/{job['side']}{length}{threads}/{job['seed']}"
 
 
-def show(jobs: list[dict], rows: dict) -> None:
+def show(jobs: list[dict], rows: dict, ends: dict[str, float]) -> None:
     """Means over seeds, one line for each data set, method and side.
 
     `ratio` is our epoch over ClustPy's. `whole` is what a fit of ClustPy with its default 100 + 150
-    epochs takes at the pace of those that were measured. `to NMI` are the seconds of
-    our default until the NMI at which ClustPy's own fit of that length ends, where there is one.
+    epochs takes at the pace of those that were measured. `to NMI` are the seconds of our default
+    until the NMI at which ClustPy's own fit of that length ends, given by `ends` or measured, and
+    their share of the whole.
     """
     groups: dict[tuple, list[dict]] = {}
     for job in jobs:
@@ -107,10 +108,14 @@ def show(jobs: list[dict], rows: dict) -> None:
         line += "".join(f"{_mean(found, name):6.3f}" for name in ("acc", "nmi", "ari"))
         line += f"{_mean(found, 'peak_mb'):6.0f}"
         full = (jobs[0]["pretrain_epochs"], jobs[0]["epochs"]) == WHOLE
-        if side == "default" and rival and full:
-            goal = _mean(rival, "nmi")
+        if side == "default" and rival and (full or method in ends):
+            goal = ends.get(method) or _mean(rival, "nmi")
             times = [_reaches(row["course"], goal) for row in found]
-            line += "  not reached" if None in times else f"  {statistics.fmean(times):.1f} s"
+            if None in times:
+                line += f"  {goal:.2f} not reached in {times.count(None)} of {len(times)}"
+            else:
+                took = statistics.fmean(times)
+                line += f"  {goal:.2f}: {took:.1f} s, {took / _whole(rival):.3f} of the whole"
         print(line.replace("nan", "  -"))
 
 
@@ -141,6 +146,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="use the first rows only")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--data-dir", default=os.environ.get("COTERIE_DATA"))
+    parser.add_argument(
+        "--ends", default="", help="NMI at which ClustPy ends, if known: dec=.75,idec=.65"
+    )
     parser.add_argument("--again", action="store_true", help="measure what is there once more")
     parser.add_argument("--show", action="store_true", help="only print what was measured")
     args = parser.parse_args()
@@ -167,7 +175,8 @@ def main() -> None:
             rows[key_of(job)] = found
             if not args.rows:
                 speedfile.put("peers", key_of(job), found)
-    show(jobs, rows)
+    ends = dict(part.split("=") for part in args.ends.split(",") if part)
+    show(jobs, rows, {method: float(nmi) for method, nmi in ends.items()})
 
 
 if __name__ == "__main__":

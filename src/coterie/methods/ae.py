@@ -15,7 +15,12 @@ from .subkmeans import subkmeans_head, subspace_scores
 
 
 class AEKMeans(DeepClusterer):
-    """k-means on the embedding of an autoencoder."""
+    """k-means on the embedding of an autoencoder.
+
+    With the DKM paper's settings USPS ends at ACC .718, NMI .697 (three seeds; published .729 +-
+    .008 and .717): a point below, as do the methods that start there. Theirs differs in what its
+    epochs see (each batch is drawn anew) and in its scores (of 90 % of the rows).
+    """
 
     key = "ae_kmeans"
     title = "AE + k-means"
