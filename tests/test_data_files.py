@@ -395,6 +395,8 @@ def test_parquet_file_and_folder(tmp_path, table):
     frame[:10].to_parquet(tmp_path / "parts" / "1.parquet")
     frame[10:].to_parquet(tmp_path / "parts" / "2.parquet")
     np.testing.assert_array_equal(load(tmp_path / "parts").X, table)
+    frame[:10].round().astype(int).to_parquet(tmp_path / "parts" / "1.parquet")
+    np.testing.assert_array_equal(load(tmp_path / "parts").X[:10], table[:10].round())
     (tmp_path / "bad.parquet").write_bytes(b"nothing")
     with pytest.raises(DataError, match="as parquet"):
         load(tmp_path / "bad.parquet")

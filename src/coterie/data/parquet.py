@@ -85,7 +85,8 @@ class ParquetTable(ArrowTable):
         for file in self.files:
             with ParquetFile(file) as part:
                 chunks.append(part.read(columns=[name]).select([name]))
-        return pa.concat_tables(chunks).column(0)
+        # a column may hold whole numbers in one file and fractions in another
+        return pa.concat_tables(chunks, promote_options="permissive").column(0)
 
     def read(self, numeric: list[str], strings: list[str], fitted: str | None = None):
         if 4 * self.rows * len(numeric) <= UNPACKED_ABOVE:
