@@ -35,7 +35,7 @@ CHOICES = {  # name: data sets, methods with their variants, settings without th
     "augment": (["usps"], ["dec:p", "idec:p", "acedec:aug"], {"augment": "none"}),
     "schedule": (["usps"], ["dec:p"], {"pretrain_schedule": "constant", "pretrain_lr": 1e-3}),
     "net": (["usps"], ["dec:p"], WIDE),
-    "many": (["mnist"], ["ae_kmeans", "dec:p", "idec:p", "dcn:p", "dkm:p"], SMALL),
+    "many": (["mnist"], ["ae_kmeans", "dec:p", "idec:p"], SMALL),
     "stop": (["usps", "pendigits"], ["dec:p"], {"tol": 0.0}),
     "steps": (["digits"], ["dec:p"], {"pretrain_epochs": 20.0, "epochs": 20.0}),
     "weights": (["usps"], ["acedec:plain"], {"shared_pull": True}),
