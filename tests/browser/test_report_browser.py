@@ -113,8 +113,8 @@ def hover(driver, i):
 def test_look_around(driver, pages, kind):
     open_page(driver, pages[kind])
     state = "return [coterie.map.picked, coterie.map.hovered, coterie.map.marked]"
-    # the map has colours on it
-    assert driver.execute_script("return new Set(coterie.map.pixels).size") > 20
+    # the map has colours on it, once it is drawn
+    assert wait(driver, "return new Set(coterie.map.pixels).size > 20")
     # hover shows the row
     hover(driver, 5).perform()
     hovered = driver.execute_script(state)[1]

@@ -4,13 +4,15 @@ Every function is pure, differentiable where that makes sense, and allocates (n,
 no (n, k, d) tensor is ever built.
 """
 
+from typing import Any
+
 import torch
 
 SMALLEST = 1e-12  # floor for probabilities inside a logarithm and for sums in a denominator
 BLOCK_VALUES = 1 << 24  # of a tensor that comes and goes while all rows are worked through
 
 
-def in_blocks(function, rows, width, out=None):  # (n, d) -> (n, ...)
+def in_blocks(function, rows, width, out: Any = None) -> Any:  # (n, d) -> (n, ...)
     """`function(rows)`, some rows at a time and into one tensor: what it allocates stays small.
 
     `width` is the longest row that it makes on the way; `out` may be `rows` itself.
