@@ -5,7 +5,8 @@
 
 Three sides for each method, each fit in a process of its own:
 
-clustpy   its estimator; 500-500-2000-10 autoencoder with ReLU, Adam, its learning rates and weights
+clustpy   its estimator; 500-500-2000-10 autoencoder with ReLU, Adam, its learning rates and weights;
+          a pre-trained network is kept under --cache for all five, its seconds count in each
 same      ours with the same network, batch size, optimiser, rates, weights and epochs
 default   ours as `fit` uses it, only with the rows as images: its scores after every epoch give the
           seconds to the NMI at which ClustPy ended (scoring does not count)
@@ -136,7 +137,7 @@ def _reaches(course: list[list[float]], goal: float) -> float | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cache", type=Path, required=True, help="folder for ClustPy's venv")
+    parser.add_argument("--cache", type=Path, required=True, help="folder for ClustPy: its venv and networks")
     parser.add_argument("--datasets", default="usps,mnist")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--sides", default=",".join(SIDES))
@@ -156,8 +157,9 @@ def main() -> None:
         print("note: --rows is for trying the script; nothing is written to results/speed.json")
     names = ("pretrain_epochs", "epochs", "rows", "threads", "data_dir")
     given = {name: getattr(args, name) for name in names}
+    cache = str(args.cache.expanduser().resolve())
     jobs = [
-        {"dataset": dataset, "seed": seed, "method": method, "side": side, **given}
+        {"dataset": dataset, "seed": seed, "method": method, "side": side, "cache": cache, **given}
         for dataset in args.datasets.split(",")
         for seed in range(args.seeds)
         for method in args.methods.split(",")
@@ -165,7 +167,7 @@ def main() -> None:
     ]
     rows = {} if args.rows else speedfile.read().get("peers", {})
     if not args.show:
-        python = clustpy_python(args.cache.expanduser().resolve())
+        python = clustpy_python(Path(cache))
         for job in jobs:
             if key_of(job) in rows and not args.again:
                 continue

@@ -41,6 +41,23 @@ def test_a_conv_net_is_not_concerned(many, digit_images):
 
 
 @pytest.mark.parametrize(
+    "k, shape, size",
+    [(3, (30,), 10), (12, (30,), 12), (12, (11,), 11), (12, (4,), 10), (70, (80,), 64)],
+)
+def test_a_code_has_a_number_for_each_cluster(k, shape, size):
+    X = np.random.default_rng(0).normal(size=(90, *shape)).astype(np.float32)
+    model = quick("dec", k, embedding_dim=None).fit(X)
+    assert model.transform(X).shape[1] == size
+
+
+def test_the_code_of_images_has_ten_numbers(digit_images, tmp_path):
+    model = quick("dec", 12, net="mlp", embedding_dim=None).fit(digit_images[0][:60])
+    assert model.transform(digit_images[0][:60]).shape[1] == 10
+    model.save(tmp_path / "model")
+    assert coterie.load(tmp_path / "model").transform(digit_images[0][:60]).shape[1] == 10
+
+
+@pytest.mark.parametrize(
     "changes, moved",
     [
         ({}, True),
