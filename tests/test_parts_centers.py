@@ -6,6 +6,7 @@ import torch
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
+from coterie.parts import lloyd
 from coterie.parts.centers import (
     align,
     changed_share,
@@ -240,3 +241,17 @@ def test_reseed_when_all_rows_are_equal_or_all_clusters_empty():
     moved, _ = reseed_empty(torch.ones(2, 2), torch.tensor([6, 0]), z, rng())
     assert torch.equal(moved, torch.ones(2, 2))
     assert reseed_empty(torch.zeros(2, 2), torch.zeros(2), z, rng())[1] == [0, 1]
+
+
+@pytest.mark.parametrize("k, thinned", [(99, False), (100, True)])
+def test_restarts_of_many_clusters_end_early(monkeypatch, k, thinned):
+    z = torch.from_numpy(np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32))
+    sizes, counted = [], lloyd._pass
+    monkeypatch.setattr(lloyd, "_pass", lambda rows, c: sizes.append(len(c)) or counted(rows, c))
+    found = kmeans(z, k, rng=np.random.default_rng(1), n_init=8)
+    assert sizes[:5] == [8] * 5
+    assert (sizes[5:16] == [4] * 5 + [2] * 5 + [1]) == thinned
+    monkeypatch.setattr(lloyd, "MANY_CLUSTERS", 10**9)
+    whole = kmeans(z, k, rng=np.random.default_rng(1), n_init=8)
+    assert found.inertia <= 1.01 * whole.inertia
+    assert thinned or torch.equal(found.labels, whole.labels)
