@@ -5,7 +5,7 @@
 
 Three sides for each method, each fit in a process of its own:
 
-clustpy   its estimator; 500-500-2000-10 autoencoder with ReLU, Adam, its learning rates and weights;
+clustpy   its estimator; 500-500-2000-10 autoencoder with ReLU, Adam, its rates and weights;
           a pre-trained network is kept under --cache for all five, its seconds count in each
 same      ours with the same network, batch size, optimiser, rates, weights and epochs
 default   ours as `fit` uses it, only with the rows as images: its scores after every epoch give the
@@ -137,7 +137,8 @@ def _reaches(course: list[list[float]], goal: float) -> float | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cache", type=Path, required=True, help="folder for ClustPy: its venv and networks")
+    where = "folder for ClustPy: its venv and networks"
+    parser.add_argument("--cache", type=Path, required=True, help=where)
     parser.add_argument("--datasets", default="usps,mnist")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--sides", default=",".join(SIDES))
