@@ -24,8 +24,8 @@ from coterie.bench.campaign import Job, run_campaign
 from coterie.bench.ledger import Ledger
 from coterie.bench.tables import spread
 from coterie.data import load
-from coterie.pretrain import FEW
 from coterie.runs import describe
+from coterie.sizing import FEW
 
 WIDE = {"hidden": (500, 500, 2000)}
 SMALL = {  # what FEW has, written out; its images are moved in pre-training

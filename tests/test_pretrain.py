@@ -5,8 +5,8 @@ import pytest
 
 import coterie
 from conftest import quick
-from coterie import deep
-from coterie.pretrain import FEW, MANY
+from coterie import deep, sizing
+from coterie.sizing import FEW, MANY
 
 TINY_MANY = MANY.__class__((8, 12), epochs=(1, 1), lr=1e-3, schedule="constant", moved=False)
 
@@ -14,9 +14,9 @@ TINY_MANY = MANY.__class__((8, 12), epochs=(1, 1), lr=1e-3, schedule="constant",
 @pytest.fixture
 def many(monkeypatch):
     """Data of the tests count as large, with a network that is quick."""
-    monkeypatch.setattr(deep, "MANY_ROWS", 50)
-    monkeypatch.setattr(deep, "WIDE_ROWS", 6)
-    monkeypatch.setattr(deep, "MANY", TINY_MANY)
+    monkeypatch.setattr(sizing, "MANY_ROWS", 50)
+    monkeypatch.setattr(sizing, "WIDE_ROWS", 6)
+    monkeypatch.setattr(sizing, "MANY", TINY_MANY)
 
 
 def widths(model):
@@ -110,7 +110,7 @@ def test_many_images_are_moved_in_pretraining_only_on_request(
         calls.append(len(x))
         return x
 
-    monkeypatch.setattr(deep, "affine", spy)
+    monkeypatch.setattr(sizing, "affine", spy)
     quick("ae_kmeans", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
     assert bool(calls) == bool(moved)
     calls.clear()

@@ -1,7 +1,6 @@
 """DeepClusterer: a clusterer with a network, trained by the engine in phases."""
 
 import dataclasses
-import math
 import warnings
 from typing import Any, ClassVar
 
@@ -19,22 +18,20 @@ from .nets import ACTIVATIONS, INITIALIZERS, build
 from .nets.kithcoder import KithCoder
 from .optim import Optim
 from .params import param
-from .parts.augment import affine
 from .phases import Call, Phase, init_head
-from .pretrain import FEW, MANY, MANY_ROWS, WIDE_ROWS, Cache, Recipe, pretraining
+from .pretrain import Cache, pretraining
 from .progress import Progress
 from .rng import torch_rng
 from .saving import plain_params
+from .sizing import Sizing
 from .state import Checkpoint, unpack
 from .world import World, join
 
 KINDS = ("adam", "adamw", "sgd")
-CODE, WIDEST_CODE = 10, 64  # sizes of the embedding
-FULL_WEIGHT = 256  # features from which on a default clustering weight is 1
 SCHEDULES = ("constant", "polynomial", "onecycle")
 
 
-class DeepClusterer(Decoding, Clusterer):
+class DeepClusterer(Decoding, Sizing, Clusterer):
     """The hooks of a deep method; see CONTRIBUTING for a walk through DEC.
 
     init_head(latents, rng)  after pre-training: the head, its parameters are trained
@@ -44,11 +41,9 @@ class DeepClusterer(Decoding, Clusterer):
     training(network)        the phases after `init`, if one phase with `loss` is not enough
     """
 
-    few_rows: ClassVar[Recipe] = FEW
     # a network learns by steps: (epochs, steps), whichever is longer, where no number is given
     train_rule: ClassVar[tuple[int, int]] = (20, 700)
     update_rule: ClassVar[tuple[float, int]] = (1.0, 20)
-    anchored: ClassVar[bool] = True  # what a moved image is pulled to comes from the unmoved one
     align_labels: ClassVar[bool] = False  # k-means restarts, so names of clusters may change
 
     net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
@@ -163,53 +158,7 @@ class DeepClusterer(Decoding, Clusterer):
         """What follows the start of the head: one phase with `loss` and `update`."""
         return [self.phase("train", self.epochs, loss=self.loss, update=self._update_hook())]
 
-    def code_size(self) -> int:
-        """Ten, or as many as clusters (DKM), where no image tells the network what is near what.
-
-        20 Newsgroups, one seed, 10 and 20: ACC of k-means on the code .42 and .50, of IDEC .42
-        and .52. Twenty objects in images (COIL-20, three seeds): .72 and .67.
-        """
-        if self.embedding_dim is not None:
-            return self.embedding_dim
-        image = len(self.row_shape_) == 3
-        wanted = min(self.n_clusters, math.prod(self.row_shape_), WIDEST_CODE)
-        return CODE if image else max(CODE, wanted)
-
-    @property
-    def _from_kith(self) -> bool:
-        return self.init == "pretrained" and self.pretrain == "kith"
-
-    def many(self) -> bool:
-        """An mlp for many wide rows, which is that of the papers?"""
-        mlp = self.net == "mlp" or (self.net == "auto" and len(self.row_shape_) == 1)
-        many = self._n_rows >= MANY_ROWS and math.prod(self.row_shape_) >= WIDE_ROWS
-        return mlp and many and not self._from_kith
-
-    def recipe(self) -> Recipe:
-        """Network and pre-training: the fields that are given, the rest by the size of the data."""
-        recipe = MANY if self.many() else self.few_rows
-        return dataclasses.replace(
-            recipe,
-            hidden=recipe.hidden if self.hidden is None else tuple(self.hidden),
-            lr=self.pretrain_lr or recipe.lr,
-            schedule=self.pretrain_schedule or recipe.schedule,
-        )
-
     # -- helpers for `training` -------------------------------------------------------------
-    def epochs_of(self, given: float | None, rule: tuple[float, int]) -> float:
-        """A length in epochs: as given, or by a rule of (epochs, steps)."""
-        steps = math.ceil(self._n_rows / self.batch_size)  # of an epoch
-        return max(rule[0], rule[1] / steps) if given is None else given
-
-    def clustering_weight(self, given: float | None) -> float:
-        """As given, or a 256th for each feature, at most 1.
-
-        The reconstruction is a sum over features. With few of them a weight of 1 wins before there
-        is anything to cluster.
-        """
-        features = math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,)))
-        return min(1.0, features / FULL_WEIGHT) if given is None else given
-
     def phase(self, name: str, epochs: float | None, **changes: Any) -> Phase:
         """A phase with this estimator's batch size, optimiser, augmentation and stop rule."""
         settings: dict[str, Any] = {
@@ -239,28 +188,6 @@ class DeepClusterer(Decoding, Clusterer):
 
     def _update_hook(self) -> Any:
         return self.update if type(self).update is not DeepClusterer.update else None
-
-    def _augmentation(self) -> Any:
-        image = len(self.row_shape_) == 3
-        if self.augment == "affine" and not image:
-            raise ValueError(
-                f"augment='affine' turns images, but each row here has shape {self.row_shape_}; "
-                "give X as (n, h, w) or use augment='auto'"
-            )
-        if not image or self.augment == "none":
-            return None
-        known = self.anchored or self._knows_moved_images
-        return affine if known or self.augment == "affine" else None
-
-    @property
-    def _knows_moved_images(self) -> bool:
-        """Has the network seen moved images when it begins to cluster? If it is untrained, may it?
-
-        A code that moves with its image needs that.
-        """
-        if self.init == "pretrained" and self.pretrain != "plain":
-            return self._from_kith
-        return self.recipe().moved
 
     # -- fit --------------------------------------------------------------------------------
     def _world(self) -> World:

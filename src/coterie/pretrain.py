@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,26 +24,9 @@ if TYPE_CHECKING:
     from .deep import DeepClusterer
     from .engine import Engine
 
-MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in the papers
 DECODER_RULE = (5, 200)  # epochs and steps of a decoder behind Kith
 KITH_SHARE = 0.5  # of a time budget, where Kith is the start
 CORRUPTION = 0.2  # share of the input that a denoising autoencoder does not see (DEC)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Network and pre-training where the estimator's own fields say nothing."""
-
-    hidden: tuple[int, ...]
-    epochs: tuple[int, int]  # or steps, whichever is longer
-    lr: float
-    schedule: str
-    moved: bool  # images are moved and rebuilt unmoved, so that the code forgets where they stood
-
-
-FEW = Recipe((512, 512), epochs=(20, 600), lr=3e-3, schedule="onecycle", moved=True)
-# the papers' own network: as dear as FEW, and with many wide rows a better place to start from
-MANY = Recipe((500, 500, 2000), epochs=(10, 600), lr=1e-3, schedule="constant", moved=False)
 
 
 def reconstruction(batch: Batch, head: Head | None = None) -> Terms:

@@ -48,7 +48,7 @@ class CNet(Generative, DeepClusterer):
     whatever else was tried (20 codes, other rates and lengths, terms that grow, augmentation); with
     30 at .51, with 100 at .55 and .61 (one or two seeds each). Pre-trained it gained 7 points.
 
-    Many wide rows are pre-trained by the papers' network (see `pretrain.MANY`), whose code is
+    Many wide rows are pre-trained by the papers' network (see `sizing.MANY`), whose code is
     clustered best when it is narrow: on 20,000 rows of MNIST 100 codes started at an NMI of .48 and
     stayed there, 10 codes (the paper's number for MNIST) started at .61 and had .67 after an epoch.
     On all of MNIST the latter end at an ARI of .80 (published .79; one seed). From a random start

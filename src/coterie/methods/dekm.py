@@ -16,7 +16,7 @@ from ..params import param
 from ..parts.centers import KMeansResult, kmeans, within_scatter
 from ..parts.penalty import squared_error
 from ..phases import Call, Phase
-from ..pretrain import FEW
+from ..sizing import FEW
 from .kmeans import gaussian_scores
 
 if TYPE_CHECKING:
