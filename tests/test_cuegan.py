@@ -226,7 +226,9 @@ def test_invariances_reach_critic_and_classifier_alone(monkeypatch, digit_images
     from coterie.methods import cuegan
 
     seen, affine = [], cuegan.affine
-    monkeypatch.setattr(cuegan, "affine", lambda x, g: seen.append(len(x)) or affine(x, g))
+    monkeypatch.setattr(
+        cuegan, "affine", lambda x, g, **how: seen.append(len(x)) or affine(x, g, **how)
+    )
     settings = {**TINY, "steps": 2, "n_critic": 2, "n_class": 1}
     CueGAN(3, **settings, augment="affine", brightness=0.1, contrast=0.1, noise=0.05).fit(
         digit_images[0][:80]

@@ -5,7 +5,14 @@ import math
 import pytest
 import torch
 
-from coterie.parts.augment import affine, dropout_rows, feature_noise, jitter, transforms
+from coterie.parts.augment import (
+    affine,
+    dropout_rows,
+    feature_noise,
+    jitter,
+    surround,
+    transforms,
+)
 
 
 def generator(seed=0):
@@ -125,3 +132,20 @@ def test_noise_and_dropout_have_the_asked_strength():
     dropped = dropout_rows(x, generator(), 0.3)
     assert set(dropped.unique().tolist()) == {0.0, 1.0}
     assert float(dropped.mean()) == pytest.approx(0.7, abs=0.02)
+
+
+def test_what_lies_around_images():
+    digit = torch.zeros(5, 1, 8, 8)
+    digit[:, :, 2:, 3:5] = 1.0  # reaches the lower border
+    assert surround(digit) == "zeros" and surround(digit + 0.01) == "zeros"
+    assert surround(1 - digit) == "border" and surround(2 * digit - 1) == "border"
+    assert surround(torch.rand(5, 3, 8, 6, generator=generator())) == "border"
+
+
+def test_a_border_that_goes_on_brings_nothing_new():
+    flat = torch.full((50, 3, 8, 8), 0.7)
+    after = affine(flat, generator(), shift=0.5, groups=50, outside="border")
+    assert torch.allclose(after, flat)
+    sloped = torch.linspace(0, 1, 8).expand(50, 1, 8, 8)
+    after = affine(sloped, generator(), rotate=0, shift=0.5, scale=0, shear=0, outside="border")
+    assert (after.diff(dim=3) >= -1e-6).all()  # with zeros it would fall at the right end

@@ -106,7 +106,7 @@ def test_many_images_are_moved_in_pretraining_only_on_request(
 ):
     calls = []
 
-    def spy(x, generator):
+    def spy(x, generator, outside):
         calls.append(len(x))
         return x
 

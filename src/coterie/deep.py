@@ -194,6 +194,7 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
         return join(self.devices)
 
     def _fit(self, rows: Rows) -> None:
+        self._look_at(rows)
         keyed = self.checkpoint_dir is not None or self.cache_dir is not None
         fingerprint = rows.fingerprint() if keyed else ""
         checkpoint = self._checkpoint(fingerprint)

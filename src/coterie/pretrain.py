@@ -135,6 +135,8 @@ class Cache:
         recipe = method.recipe()
         about = {name: getattr(method, name, None) for name in [*self.FIELDS, "clean_share"]}
         about["embedding_dim"] = method.code_size()
+        if method._outside != "zeros":
+            about["outside"] = method._outside
         if method.pretrain == "kith":
             about["n_clusters"] = method.n_clusters
         about |= asdict(recipe) | {

@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
-from .parts.augment import affine
+from .data.rows import Rows
+from .parts.augment import affine, surround
 
 MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in the papers
 CODE, WIDEST_CODE = 10, 64  # sizes of the embedding
+SEEN_ROWS = 1000  # rows that tell what lies around images
 FULL_WEIGHT = 256  # features from which on a default clustering weight is 1
 
 
@@ -44,6 +47,12 @@ class Sizing:
     augment: str
     row_shape_: tuple[int, ...]
     _n_rows: int
+    _outside: str = "zeros"  # what lies around images
+
+    def _look_at(self, rows: Rows) -> None:
+        """Before a fit: what only the values of the rows can tell."""
+        if len(rows.shape) == 3:
+            self._outside = surround(rows.slice(0, SEEN_ROWS))
 
     def code_size(self) -> int:
         """Ten, or as many as clusters (DKM), where no image tells the network what is near what.
@@ -101,7 +110,7 @@ class Sizing:
         if not image or self.augment == "none":
             return None
         known = self.anchored or self._knows_moved_images
-        return affine if known or self.augment == "affine" else None
+        return partial(affine, outside=self._outside) if known or self.augment == "affine" else None
 
     @property
     def _knows_moved_images(self) -> bool:

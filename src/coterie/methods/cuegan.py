@@ -253,7 +253,7 @@ class CueGAN(DeepClusterer):
             return x
         stream = step.stream("augment", *keys)
         if self.augment == "affine":
-            x = affine(x, stream)
+            x = affine(x, stream, outside=self._outside)
         if self.brightness or self.contrast:
             x = jitter(x, stream, self.brightness, self.contrast)
         return feature_noise(x, stream, self.noise)

@@ -157,7 +157,9 @@ class Kith(WithoutAutoencoder):
         rows.features = z = all_features(network.features, rows, engine.seed, world)
         rowwise = {"z": z}
         if self.moved and self.kind_ == "image":
-            rowwise["moved"] = moved_features(network.features, rows, engine.seed, world)
+            rowwise["moved"] = moved_features(
+                network.features, rows, engine.seed, world, self._outside
+            )
         took = time.perf_counter() - begin
         engine.seconds |= {"features": took, "graph": -took}  # the engine adds the whole call
         k = min(self.n_neighbors or usual_neighbours(rows.n), rows.n - 1)

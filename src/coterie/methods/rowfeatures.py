@@ -68,11 +68,17 @@ def all_features(features: Any, rows: Rows, seed: int, world: Any) -> torch.Tens
     return _in_parts(features, rows, world, take)
 
 
-def moved_features(features: Any, rows: Rows, seed: int, world: Any) -> torch.Tensor:  # (n, m)
+def moved_features(
+    features: Any, rows: Rows, seed: int, world: Any, outside: str
+) -> torch.Tensor:  # (n, m)
     """Features of every image after a small turn, shift, slant and change of size of its own."""
     h, w = rows.shape[1:]
     theta = transforms(rows.n, h, w, torch_rng(seed, "moved"))
-    return _in_parts(features, rows, world, lambda a, b: moved(rows.slice(a, b), theta[a:b]))
+
+    def take(a: int, b: int) -> torch.Tensor:
+        return moved(rows.slice(a, b), theta[a:b], outside)
+
+    return _in_parts(features, rows, world, take)
 
 
 @torch.no_grad()

@@ -5,12 +5,17 @@ import math
 import torch
 from torch.nn.functional import affine_grid, grid_sample
 
+DARK = 0.02  # share of the brightest value up to which a pixel counts as background
 
-def affine(images, generator, rotate=12.0, shift=0.08, scale=0.10, shear=8.0, groups=32):
-    """Random affine images, (b, c, h, w) -> (b, c, h, w); what comes from outside is 0.
+
+def affine(
+    images, generator, rotate=12.0, shift=0.08, scale=0.10, shear=8.0, groups=32, outside="zeros"
+):
+    """Random affine images, (b, c, h, w) -> (b, c, h, w).
 
     Parameters
     ----------
+    outside : what lies around an image: "zeros", or "border", which goes on; see `surround`.
     rotate, shear : largest angle in degrees, either way.
     shift : largest shift as a share of the side, either way.
     scale : the size is multiplied by a factor in 1 +- scale.
@@ -27,14 +32,26 @@ def affine(images, generator, rotate=12.0, shift=0.08, scale=0.10, shear=8.0, gr
     stacked = torch.cat([images, images[:short]]) if short else images
     stacked = stacked.reshape(groups, each * c, h, w)
     theta = transforms(groups, h, w, generator, rotate, shift, scale, shear)
-    return moved(stacked, theta).view(groups * each, c, h, w)[:b]
+    return moved(stacked, theta, outside).view(groups * each, c, h, w)[:b]
 
 
-def moved(images, theta):  # (b, c, h, w), (b, 2, 3) -> (b, c, h, w)
-    """Each image under its own transform; what comes from outside is 0."""
+def surround(images):  # (b, c, h, w) -> str
+    """What lies around images: "zeros" if at least half of their border is that, else "border".
+
+    Digits lie on black. Faces and street scenes fill the picture: a black wedge where they were
+    turned is larger than what tells two of them apart.
+    """
+    sides = [images[:, :, [0, -1], :], images[:, :, :, [0, -1]]]
+    border = torch.cat([side.flatten(1) for side in sides], 1)
+    dark = border.abs() <= DARK * images.abs().amax()
+    return "zeros" if float(dark.float().mean()) >= 0.5 else "border"
+
+
+def moved(images, theta, outside="zeros"):  # (b, c, h, w), (b, 2, 3) -> (b, c, h, w)
+    """Each image under its own transform."""
     theta = theta.to(images.device, images.dtype)
     grid = affine_grid(theta, list(images.shape), align_corners=False)
-    return grid_sample(images, grid, padding_mode="zeros", align_corners=False)
+    return grid_sample(images, grid, padding_mode=outside, align_corners=False)
 
 
 def transforms(count, h, w, generator, rotate=12.0, shift=0.08, scale=0.10, shear=8.0):
