@@ -304,3 +304,20 @@ def test_presets_convert_the_papers_weights():
     annealed, started = dkm.paper("usps", variant="a"), dkm.paper("usps", variant="p")
     assert (annealed.weight, annealed.inverse_temperature, annealed.init) == (0.1, None, "random")
     assert (started.weight, started.inverse_temperature, started.epochs) == (1.0, 1000.0, 100)
+
+
+@pytest.mark.parametrize("key", ["dkm", "dcn"])
+def test_a_wide_code_is_narrowed_before_clustering(key):
+    X = 40 * np.random.default_rng(0).normal(size=(300, 12)).astype(np.float32)
+    settings = {"scale": "none", "epochs": 0, "pretrain_epochs": 3, "random_state": 0}
+    wide = quick(key, 3, **settings, code_variance=0.0).fit(X)
+    narrow = quick(key, 3, **settings, code_variance=5.0).fit(X)
+    before, after = wide.transform(X), narrow.transform(X)
+    assert before.var(0, ddof=1).sum() > 50
+    assert after.var(0, ddof=1).sum() == pytest.approx(5.0, rel=1e-3)
+    factor = (5.0 / before.var(0, ddof=1).sum()) ** 0.5
+    np.testing.assert_allclose(after, factor * before, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(narrow.reconstruct(X), wide.reconstruct(X), rtol=1e-2, atol=1e-1)
+    assert (narrow.labels_ == wide.labels_).mean() > 0.99
+    unchanged = quick(key, 3, **settings, code_variance=1e9).fit(X)
+    np.testing.assert_array_equal(unchanged.transform(X), before)

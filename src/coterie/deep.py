@@ -15,6 +15,7 @@ from .decoding import Decoding
 from .engine import Engine
 from .head import Head
 from .nets import ACTIVATIONS, INITIALIZERS, build
+from .nets.code import narrow_code
 from .nets.kithcoder import KithCoder
 from .optim import Optim
 from .params import param
@@ -44,6 +45,7 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
     # a network learns by steps: (epochs, steps), whichever is longer, where no number is given
     train_rule: ClassVar[tuple[int, int]] = (20, 700)
     update_rule: ClassVar[tuple[float, int]] = (1.0, 20)
+    code_variance: ClassVar[float] = 0.0  # the most that a pre-trained code may have; 0: any
     align_labels: ClassVar[bool] = False  # k-means restarts, so names of clusters may change
 
     net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
@@ -239,7 +241,12 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
             before = pretraining(self, network)
             if self.cache_dir is not None and isinstance(self.net, str):
                 before = Cache(self, fingerprint, self.seed_).plan(before)
-        return [*before, init_head(self.init_head), *self.training(network)]
+        wide = self.code_variance and self.init == "pretrained"
+        head = init_head(self.init_head, move=self._narrow if wide else None)
+        return [*before, head, *self.training(network)]
+
+    def _narrow(self, network: nn.Module, latents: torch.Tensor) -> torch.Tensor:
+        return narrow_code(network, latents, self.code_variance)
 
     def _checkpoint(self, fingerprint: str) -> Checkpoint | None:
         if self.checkpoint_dir is None:

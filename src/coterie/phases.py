@@ -50,12 +50,19 @@ class Call:
 
 
 def init_head(
-    make: Callable[[torch.Tensor, np.random.Generator], Head], name: str = "init"
+    make: Callable[[torch.Tensor, np.random.Generator], Head],
+    name: str = "init",
+    move: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
 ) -> Call:
-    """Make the head from the embedding of all rows; every process takes the leader's."""
+    """Make the head from the embedding of all rows; every process takes the leader's.
+
+    `move` may change the network's code first, (n, d) -> (n, d).
+    """
 
     def function(engine: "Engine") -> None:
         engine.latents = engine.encode_all()
+        if move:
+            engine.latents = move(engine.network, engine.latents)
         engine.head = make(engine.latents, numpy_rng(engine.seed, name))
         engine.world.broadcast(list(engine.head.tensors().values()))
 

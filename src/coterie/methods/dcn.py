@@ -59,6 +59,9 @@ class DCN(DeepClusterer):
         "weight of the distance to the centre (lambda / 2); None: 1, less below 256 features",
         ge=0,
     )
+    code_variance: float = param(
+        50.0, "most that a pre-trained code may have when clustering begins; 0: any", ge=0
+    )
     start_count: float = param(100.0, "rows that a centre counts as seen at the start", ge=0)
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:

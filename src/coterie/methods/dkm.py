@@ -84,6 +84,9 @@ class DKM(DeepClusterer):
     weight: float | None = param(
         None, "weight of the clustering term (lambda); None: 1, less below 256 features", ge=0
     )
+    code_variance: float = param(
+        50.0, "most that a pre-trained code may have when clustering begins; 0: any", ge=0
+    )
     inverse_temperature: float | None = param(
         1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
     )

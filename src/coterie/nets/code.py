@@ -5,6 +5,19 @@ from typing import Any
 import torch
 
 
+def narrow_code(network: Any, latents: torch.Tensor, most: float) -> torch.Tensor:  # (n, p)
+    """Shrink a code whose total variance is above `most` to that; returns the codes of all rows.
+
+    The scale of a code is that of the rows and means nothing, but a step of Adam has a length:
+    in a wide code (texts, whose many words are scaled alike) centres fall behind their rows.
+    """
+    variance = float(latents.var(dim=0).sum())
+    if variance <= most:
+        return latents
+    scale, origin = (most / variance) ** 0.5, latents.new_zeros(latents.shape[1])
+    return latents.mul_(scale) if move_code(network, origin, scale, origin) else latents
+
+
 @torch.no_grad()
 def move_code(network: Any, middle, scale, to) -> bool:  # (p,), (), (p,)
     """z becomes ``scale (z - middle) + to``; the first layer of the decoder takes it back.
