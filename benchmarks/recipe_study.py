@@ -12,6 +12,7 @@ many      from 20,000 wide rows on the papers' network, unmoved images and a con
 stop      end when fewer than 0.1 % of labels change, against running all epochs
 steps     lengths that grow for few rows, against 20 epochs for all
 code      a number per cluster in the embedding of texts and tables, against ten
+narrow    a wide pre-trained code is shrunk before centres are learned in it, against one as it is
 weights   ACe/DeC's space is taught by the shared term, against codes that it also moves
 
 None of them looks at labels. Scores are means over seeds; AEE are epochs of the bare autoencoder.
@@ -40,7 +41,8 @@ CHOICES = {  # name: data sets, methods with their variants, settings without th
     "many": (["mnist"], ["ae_kmeans", "dec:p", "idec:p"], SMALL),
     "stop": (["usps", "pendigits"], ["dec:p"], {"tol": 0.0}),
     "steps": (["digits"], ["dec:p"], {"pretrain_epochs": 20.0, "epochs": 20.0}),
-    "code": (["20newsgroups"], ["ae_kmeans", "idec:p", "dkm:p"], {"embedding_dim": 10}),
+    "code": (["20newsgroups"], ["ae_kmeans", "idec:p"], {"embedding_dim": 10}),
+    "narrow": (["20newsgroups"], ["dkm:p", "dcn:p"], {"code_variance": 0.0}),
     "weights": (["usps"], ["acedec:plain"], {"shared_pull": True}),
 }
 
