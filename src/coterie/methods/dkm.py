@@ -66,8 +66,8 @@ class DKM(DeepClusterer):
     A pre-trained code whose total variance is above `code_variance` is shrunk to that, decoder
     included: centres move by Adam's rate, however wide the code is. Images have 4 to 24, 20
     Newsgroups 400, where centres stayed at a radius of 16 while their rows went to 13 in one epoch
-    and the cluster in the middle took up to half of all rows: ACC .41 and .37 from starts at .50
-    and .53, narrowed .50 and .57 (two seeds).
+    and the cluster in the middle took up to half of all rows: ACC .40 from a start at .53, narrowed
+    .53 (three seeds).
     """
 
     key = "dkm"
