@@ -40,8 +40,8 @@ class DCN(DeepClusterer):
     (74/74 and 75/68).
 
     Wide codes are narrowed first (`code_variance`, see DKM): centres are means over all steps and
-    fall behind rows that move fast. 20 Newsgroups: ACC .46 in a wide code, .52 in a narrow one, from
-    a start at .53 (three seeds).
+    fall behind rows that move fast. 20 Newsgroups: ACC .46 in a wide code, .52 in a narrow one,
+    from a start at .53 (three seeds).
 
     Published settings on USPS: ACC .71, .72, .70 (published .730 +- .008). The published figure is
     that of k-means on its autoencoder (.729), and so is ours (.718): the code behind it assigns

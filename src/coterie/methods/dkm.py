@@ -66,7 +66,7 @@ class DKM(DeepClusterer):
     A pre-trained code whose total variance is above `code_variance` is shrunk to that, decoder
     included: centres move by Adam's rate, however wide the code is. Images have 4 to 24, 20
     Newsgroups 400, where centres stayed at a radius of 16 while their rows went to 13 in one epoch
-    and the cluster in the middle took up to half of all rows: ACC .40 from a start at .53, narrowed
+    and the cluster in the middle took a fifth of all rows: ACC .40 from a start at .53; narrowed,
     .53 (three seeds).
     """
 
