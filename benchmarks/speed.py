@@ -156,7 +156,7 @@ def main() -> None:
     for name in args.only.split(","):
         PARTS[name](args)
     show_peers()
-    plot(speedfile.PATH.parent / "figures" / "speed.svg")
+    plot(speedfile.PATH.parent / "speed.svg")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from .state import Clock, spoken, state_of
 
 HEAD = """# Results
 
-Made by `coterie paper --write` from `ledger.jsonl`; do not edit. Every line of the ledger is one
+Made with `figures/` by `coterie paper --write` from `ledger.jsonl`; do not edit. What needs a fitted
+model is drawn by the command beside it; some of that lies in `pictures/`. Every line of the ledger is one
 run: fitted on all rows without labels, scored on all rows. Each model shows the published line
 first and ours below it: with the paper's published settings, and with our defaults (one label-free
 rule for all data: lengths and network follow the number of rows). What has not been run says so.
