@@ -20,9 +20,9 @@ Made with `figures/` by `coterie paper --write` from `ledger.jsonl`; do not edit
 fitted model is drawn by the command beside it; some of that lies in `pictures/`. Every line of the
 ledger is one run: fitted on all rows without labels, scored on all rows. Each model shows the
 published line first and ours below it: with the paper's published settings, and with our defaults
-(one label-free rule for all data: lengths and network follow the number of rows). What has not been run says so.
-A run counts for a table only if its settings are those of the protocol; one that was merely shorter
-or smaller is shown and marked ‡.
+(one label-free rule for all data: lengths and network follow the number of rows). What has not been
+run says so. A run counts for a table only if its settings are those of the protocol; one that was
+merely shorter or smaller is shown and marked ‡.
 
 Times are for this machine (one thread), from runs of the same method where there are any, else
 from the epochs that the settings ask for.
