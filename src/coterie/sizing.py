@@ -51,8 +51,11 @@ class Sizing:
 
     def _look_at(self, rows: Rows) -> None:
         """Before a fit: what only the values of the rows can tell."""
-        if len(rows.shape) == 3:
-            self._outside = surround(rows.slice(0, SEEN_ROWS))
+        self._outside = surround(rows.slice(0, SEEN_ROWS)) if self._images else "zeros"
+
+    @property
+    def _images(self) -> bool:
+        return len(self.row_shape_) == 3
 
     def code_size(self) -> int:
         """Ten, or as many as clusters (DKM), where no image tells the network what is near what.
@@ -62,9 +65,8 @@ class Sizing:
         """
         if self.embedding_dim is not None:
             return self.embedding_dim
-        image = len(self.row_shape_) == 3
         wanted = min(self.n_clusters, math.prod(self.row_shape_), WIDEST_CODE)
-        return CODE if image else max(CODE, wanted)
+        return CODE if self._images else max(CODE, wanted)
 
     @property
     def _from_kith(self) -> bool:
@@ -101,13 +103,12 @@ class Sizing:
         return min(1.0, features / FULL_WEIGHT) if given is None else given
 
     def _augmentation(self) -> Any:
-        image = len(self.row_shape_) == 3
-        if self.augment == "affine" and not image:
+        if self.augment == "affine" and not self._images:
             raise ValueError(
                 f"augment='affine' turns images, but each row here has shape {self.row_shape_}; "
                 "give X as (n, h, w) or use augment='auto'"
             )
-        if not image or self.augment == "none":
+        if not self._images or self.augment == "none":
             return None
         known = self.anchored or self._knows_moved_images
         return partial(affine, outside=self._outside) if known or self.augment == "affine" else None

@@ -12,7 +12,7 @@ def narrow_code(network: Any, latents: torch.Tensor, most: float) -> torch.Tenso
     in a wide code (texts, whose many words are scaled alike) centres fall behind their rows.
     """
     variance = float(latents.var(dim=0).sum())
-    if variance <= most:
+    if not variance > most:  # nor NaN, the variance of a single row
         return latents
     scale, origin = (most / variance) ** 0.5, latents.new_zeros(latents.shape[1])
     return latents.mul_(scale) if move_code(network, origin, scale, origin) else latents
