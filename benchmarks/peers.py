@@ -9,7 +9,8 @@ clustpy   its estimator; 500-500-2000-10 autoencoder with ReLU, Adam, its rates 
           a pre-trained network is kept under --cache for all five, its seconds count in each
 same      ours with the same network, batch size, optimiser, rates, weights and epochs
 default   ours as `fit` uses it, only with the rows as images: its scores after every epoch give the
-          seconds to the NMI at which ClustPy ended (scoring does not count)
+          seconds to the NMI at which ClustPy ended (scoring does not count); with --to-goal it
+          stops there and has no scores of its own
 
 Seconds are those of the processor with one thread (those of the clock are stored too), so that
 other work on the machine does not decide. Epochs count for clustpy and same alone. Finished fits
@@ -91,33 +92,47 @@ def show(jobs: list[dict], rows: dict, ends: dict[str, float]) -> None:
     until the NMI at which ClustPy's own fit of that length ends, given by `ends` or measured, and
     their share of the whole.
     """
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[str, list[dict]] = {}
     for job in jobs:
         if key_of(job) in rows:
-            at = job["dataset"], job["method"], job["side"]
-            groups.setdefault(at, []).append(rows[key_of(job)])
+            groups.setdefault(key_of({**job, "seed": "*"}), []).append(job)
     print(
         f"{'data':7}{'method':8}{'side':9}seeds  s/epoch  ratio   fit s   whole   ACC   NMI   ARI"
         "    MB  to NMI"
     )
-    for (dataset, method, side), found in groups.items():
-        rival = groups.get((dataset, method, "clustpy"), [])
-        line = f"{dataset:7}{method:8}{side:9}{len(found):5}{_mean(found, 'epoch_cpu'):9.3f}"
+    for group in groups.values():
+        job, side = group[0], group[0]["side"]
+        found, rival = [rows[key_of(job)] for job in group], rivals(job, rows)
+        line = f"{job['dataset']:7}{job['method']:8}{side:9}{len(found):5}"
         ratio = _mean(found, "epoch_cpu") / _mean(rival, "epoch_cpu")
-        line += f"{ratio if side == 'same' else float('nan'):7.2f}{_mean(found, 'fit_cpu'):8.0f}"
+        line += f"{_mean(found, 'epoch_cpu'):9.3f}{ratio if side == 'same' else float('nan'):7.2f}"
+        line += f"{_mean(found, 'fit_cpu'):8.0f}"
         line += f"{_whole(found) if side == 'clustpy' else float('nan'):8.0f}"
         line += "".join(f"{_mean(found, name):6.3f}" for name in ("acc", "nmi", "ari"))
         line += f"{_mean(found, 'peak_mb'):6.0f}"
-        full = (jobs[0]["pretrain_epochs"], jobs[0]["epochs"]) == WHOLE
-        if side == "default" and rival and (full or method in ends):
-            goal = ends.get(method) or _mean(rival, "nmi")
+        goal = goal_of(job, rows, ends) if side == "default" else None
+        if goal is not None:
             times = [_reaches(row["course"], goal) for row in found]
             if None in times:
-                line += f"  {goal:.2f} not reached in {times.count(None)} of {len(times)}"
+                line += f"  {goal:.3f} not reached in {times.count(None)} of {len(times)}"
             else:
                 took = statistics.fmean(times)
-                line += f"  {goal:.2f}: {took:.1f} s, {took / _whole(rival):.3f} of the whole"
+                line += f"  {goal:.3f}: {took:.1f} s, {took / _whole(rival):.3f} of the whole"
         print(line.replace("nan", "  -"))
+
+
+def rivals(job: dict, rows: dict) -> list[dict]:
+    """ClustPy's fits, of any seed, on the job's rows with the job's method and epochs."""
+    like = key_of({**job, "side": "clustpy"}).rpartition("/")[0]
+    return [row for key, row in rows.items() if key.rpartition("/")[0] == like]
+
+
+def goal_of(job: dict, rows: dict, ends: dict[str, float]) -> float | None:
+    """The NMI at which ClustPy's fit of its default length ends, given or measured."""
+    if job["method"] in ends:
+        return ends[job["method"]]
+    measured = (job["pretrain_epochs"], job["epochs"]) == WHOLE and rivals(job, rows)
+    return _mean(measured, "nmi") if measured else None
 
 
 def _mean(found: list[dict], name: str) -> float:
@@ -151,6 +166,9 @@ def main() -> None:
     parser.add_argument(
         "--ends", default="", help="NMI at which ClustPy ends, if known: dec=.75,idec=.65"
     )
+    parser.add_argument(
+        "--to-goal", action="store_true", help="our default stops at the NMI where ClustPy ends"
+    )
     parser.add_argument("--again", action="store_true", help="measure what is there once more")
     parser.add_argument("--show", action="store_true", help="only print what was measured")
     args = parser.parse_args()
@@ -167,19 +185,21 @@ def main() -> None:
         for side in args.sides.split(",")
     ]
     rows = {} if args.rows else speedfile.read().get("peers", {})
+    parts = (part.split("=") for part in args.ends.split(",") if part)
+    ends = {method: float(nmi) for method, nmi in parts}
     if not args.show:
         python = clustpy_python(Path(cache))
         for job in jobs:
             if key_of(job) in rows and not args.again:
                 continue
             interpreter = python if job["side"] == "clustpy" else Path(sys.executable)
-            found = measure(interpreter, job)
+            goal = goal_of(job, rows, ends) if args.to_goal else None
+            found = measure(interpreter, {**job, "goal": goal})
             print(key_of(job), {k: v for k, v in found.items() if k != "course"}, flush=True)
             rows[key_of(job)] = found
             if not args.rows:
                 speedfile.put("peers", key_of(job), found)
-    ends = dict(part.split("=") for part in args.ends.split(",") if part)
-    show(jobs, rows, {method: float(nmi) for method, nmi in ends.items()})
+    show(jobs, rows, ends)
 
 
 if __name__ == "__main__":
