@@ -5,13 +5,14 @@
 
 Three sides for each method, each fit in a process of its own:
 
-clustpy   its estimator; 500-500-2000-10 autoencoder with ReLU, Adam, its rates and weights;
-          a pre-trained network is kept under --cache for all five, its seconds count in each
+clustpy   its estimator; 500-500-2000-10 autoencoder with ReLU, Adam, its rates and weights
 same      ours with the same network, batch size, optimiser, rates, weights and epochs
 default   ours as `fit` uses it, only with the rows as images: its scores after every epoch give the
           seconds to the NMI at which ClustPy ended (scoring does not count); with --to-goal it
           stops there and has no scores of its own
 
+Pre-trained networks of `clustpy` and `default` are kept under --cache for all five methods of a
+data set and seed; their seconds count in each fit.
 Seconds are those of the processor with one thread (those of the clock are stored too), so that
 other work on the machine does not decide. Epochs count for clustpy and same alone. Finished fits
 are found in results/speed.json and skipped.
@@ -152,7 +153,7 @@ def _reaches(course: list[list[float]], goal: float) -> float | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    where = "folder for ClustPy: its venv and networks"
+    where = "folder for ClustPy's venv and for pre-trained networks"
     parser.add_argument("--cache", type=Path, required=True, help=where)
     parser.add_argument("--datasets", default="usps,mnist")
     parser.add_argument("--methods", default=",".join(METHODS))
