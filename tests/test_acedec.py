@@ -11,10 +11,10 @@ from coterie.data.rows import Rows
 from coterie.data.scaling import fit_scaling
 from coterie.data.toys import synth
 from coterie.engine import Engine
-from coterie.methods.acedec import OBJECTIVES, nearest
+from coterie.methods.acedec import OBJECTIVES
 from coterie.metrics import nmi
 from coterie.params import check_params
-from coterie.parts.axes import betas, logits, settle, whitening
+from coterie.parts.axes import betas, logits, nearest, settle, whitening
 from coterie.parts.spaces import beta_optimum, subkmeans
 from coterie.phases import Phase
 from coterie.progress import Progress

@@ -13,11 +13,13 @@ from ..head import Head
 from ..params import param
 from ..parts.assign import squared_distances
 from ..parts.axes import (
+    InSpace,
     axis_scatter,
     betas,
     gates,
     logits,
     masked,
+    nearest,
     random_rotation,
     rotated,
     settle,
@@ -28,7 +30,8 @@ from ..parts.axes import (
 from ..parts.centers import cluster_sums, kmeans, running_mean
 from ..parts.penalty import squared_error
 from ..parts.spaces import beta_optimum
-from ..phases import Call, Phase, init_head
+from ..phases import Call, Phase
+from .acedec_start import space_phase
 from .dcn import DCN
 from .dec import DEC
 from .dekm import DEKM
@@ -140,14 +143,14 @@ class ACeDeC(TwoSpaces):
             starts = max(self.n_init, d)
             V, beta, centers = settle(white[some], k, rng, starts)
             labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
-            return self._make_head(latents, labels, frame, V, rng)
+            return self.make_head(latents, labels, frame, V, rng)
         frame = torch.eye(d, dtype=latents.dtype), torch.eye(d, dtype=latents.dtype)
         V = random_rotation(d, rng).to(latents.dtype)
         half = latents @ V[:, : max(1, d // 2)]
         labels = kmeans(half, k, rng=rng, n_init=self.n_init).labels
-        return self._make_head(latents, labels, frame, V, rng)
+        return self.make_head(latents, labels, frame, V, rng)
 
-    def _make_head(self, z, labels, frame, V, rng) -> Head:  # (n, d), (n,), 2 of (d, d), (d, d)
+    def make_head(self, z, labels, frame, V, rng) -> Head:  # (n, d), (n,), 2 of (d, d), (d, d)
         """Centres of the labels, the best beta for them, and the objective's own tensors."""
         inner = self._inner.init_head(z, rng)
         kinds = {k: {n: getattr(inner, n).data for n in names} for k, names in inner.kinds.items()}
@@ -176,39 +179,7 @@ class ACeDeC(TwoSpaces):
     def training(self, network: nn.Module) -> list[Phase | Call]:
         train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)
         plan: list[Phase | Call] = [train, Call(self._finish, "finish")]
-        return plan if self.start == "settled" else [*self._space_phase(), *plan]
-
-    def _space_phase(self) -> list[Phase | Call]:
-        """V and beta by gradient while the network stays; then k-means in the space they found."""
-        optim = self.optim(lr=self.space_lr, schedule="onecycle")
-
-        def alone(network: nn.Module, head: Head) -> dict:
-            return {"main": ([head.V, head.b], optim)}
-
-        def recluster(engine: "Engine") -> None:
-            def make(z: torch.Tensor, rng: np.random.Generator) -> Head:
-                head = engine.head
-                u = z @ space_map(head).detach()
-                found = kmeans(u, self.n_clusters, rng=rng, n_init=self.n_init)
-                frame = head.frame, head.unframe
-                return self._make_head(z, found.labels, frame, head.V.data, rng)
-
-            init_head(make, "recluster").function(engine)
-
-        phase = self.phase("space", self.space_epochs, train_step=self.space_step, augment=None)
-        phase.optimizers = alone
-        return [phase, Call(recluster, "recluster")]
-
-    def space_step(self, step: Step, head: Head) -> None:
-        batch = step.batch
-        with torch.no_grad():
-            z = batch.z_clean
-        terms = {"cluster": self.distance(z, z, head), "shared": self.shared(z, head)}
-        rebuilt = batch.network.decode(unrotated(rotated(z, head), head))
-        step.optimize(
-            "main", terms | {"reconstruction": squared_error(batch.clean, rebuilt)}, batch.weight
-        )
-        self.move_means(batch, head)
+        return plan if self.start == "settled" else [*space_phase(self), *plan]
 
     # -- training ---------------------------------------------------------------------------
     def train_step(self, step: Step, head: Head) -> None:
@@ -323,21 +294,3 @@ class ACeDeC(TwoSpaces):
 
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
         return self._inner.probabilities(scores)
-
-
-class InSpace:
-    """A head or a view with some tensors replaced: as the objective sees it in the space."""
-
-    def __init__(self, whole: Any, **replaced: torch.Tensor):
-        self._whole = whole
-        vars(self).update(replaced)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._whole, name)
-
-
-@torch.no_grad()
-def nearest(z, head):  # (n, d) -> (n,)
-    """Label of each row: nearest centre in the cluster space."""
-    W = space_map(head)
-    return squared_distances(z @ W, head.centers @ W).argmin(1)

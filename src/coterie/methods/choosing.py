@@ -1,10 +1,22 @@
-"""Which of Kith's clusterings is the result, told without labels.
+"""Kith's clusterings, and which of them is the result, told without labels.
 
-A candidate is a dict with labels (n,), the normalised cut of the neighbour graph, and modularity.
+A candidate is a dict with a head's weight and bias, how its outputs merge into clusters, labels
+(n,), the normalised cut of the neighbour graph, and modularity.
 Candidates come in families: direct heads, and over-heads under each way of merging.
 """
 
-from ..parts.merge import stability
+import numpy as np
+import torch
+
+from ..parts.merge import (
+    greedy_merge,
+    joint,
+    modularity,
+    normalised_cut,
+    one_hot,
+    spectral_merge,
+    stability,
+)
 
 STABLE = 0.8  # merged heads that agree by this adjusted Rand index have found something
 ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by their cuts
@@ -12,6 +24,43 @@ FAR_LOWER = 0.7  # a merged cut below this share of the direct one needs no such
 GIANT = 0.05  # loss of modularity against equal sizes that gives a giant cluster away
 
 Families = dict[str, list[dict]]
+
+
+def candidates(
+    h: torch.Tensor,  # (n, e)
+    direct: list[tuple[torch.Tensor, torch.Tensor]],
+    over: list[tuple[torch.Tensor, torch.Tensor]],
+    graph: torch.Tensor,
+    judged: torch.Tensor | None,
+    k: int,
+    rng: np.random.Generator,
+) -> Families:
+    """Clusterings of the direct heads, and of the over-heads under three ways of merging.
+
+    Parameters
+    ----------
+    direct, over : weight (e, outputs) and bias (outputs,) of each head
+    judged : rows whose edges decide; None: all
+    """
+
+    def judge(weight, bias, q, merge) -> dict:
+        labels = q.argmax(1)
+        j = joint(one_hot(labels, k), graph, judged)
+        graded = {"labels": labels, "cut": normalised_cut(j), "modularity": modularity(j)}
+        return {"weight": weight, "bias": bias, "merge": merge, **graded}
+
+    found: Families = {"direct": [], "spectral": [], "mod": [], "ncut": []}
+    for w, b in direct:
+        found["direct"].append(judge(w, b, h @ w + b, torch.eye(k)))
+    for w, b in over:
+        p = (h @ w + b).softmax(1)
+        j = joint(p, graph, judged)
+        ways = {"spectral": spectral_merge(j, k, rng)}
+        ways |= {rule: greedy_merge(j, k, rule) for rule in ("mod", "ncut")}
+        for way, names in ways.items():
+            merge = one_hot(names, k)
+            found[way].append(judge(w, b, p @ merge, merge))
+    return found
 
 
 def finalists(found: Families) -> tuple[dict[str, dict], float]:

@@ -1,6 +1,5 @@
 """CueGAN: the cluster is the precise feature from which a generator can rebuild the data."""
 
-import math
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -8,11 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, linear, one_hot
+from torch.nn.functional import cross_entropy, linear
 
 from ..batch import Batch, Step
 from ..data.rows import Rows
-from ..deep import DeepClusterer
 from ..head import Head
 from ..nets.gan import GAN
 from ..optim import Optim
@@ -31,6 +29,7 @@ from ..parts.gan import (
 )
 from ..parts.penalty import gradient_penalty, interpolate_rows
 from ..phases import Call, Phase
+from .generative import Generative
 
 LEARN_AFTER = 0.5  # share of the steps before a prior is learned from what the ids mean by then
 STAIRS = 30  # steps of eta in the paper: 900,000 / 30,000, and for ORL 30,000 / 1,000
@@ -38,7 +37,7 @@ DENSE = {"net": "mlp", "hidden": (512, 512), "steps": 40_000}  # for small image
 NETS, ENDS = ("auto", "conv", "mlp"), ("auto", "sigmoid", "tanh", "linear")
 
 
-class CueGAN(DeepClusterer):
+class CueGAN(Generative):
     """A WGAN whose generator is told a cluster id, and a classifier that must recover the id.
 
     Critic: L_D = E D(fake) - E D(real) + 100 E(|grad D| - 1)^2. Classifier: cross-entropy of the
@@ -244,9 +243,6 @@ class CueGAN(DeepClusterer):
         clusters, _ = step.part(clusters)
         return step.network.generator(self._inputs(clusters, noise)), clusters, weight
 
-    def _inputs(self, clusters: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        return torch.cat([one_hot(clusters, self.n_clusters).to(noise.dtype), noise], 1)
-
     def _seen(self, x: torch.Tensor, step: Step, *keys: Any) -> torch.Tensor:
         """What critic and classifier see of rows: changed in ways that do not matter."""
         if self.augment == "none" and not (self.brightness or self.contrast or self.noise):
@@ -271,26 +267,6 @@ class CueGAN(DeepClusterer):
             pairs += [(head.slow_weight, head.weight), (head.slow_bias, head.bias)]
             follow_(pairs, self.slow, step.step)
 
-    # -- looking inside ---------------------------------------------------------------------
-    def sample(self, cluster: int, n: int = 10, random_state: int = 0) -> np.ndarray:
-        """n generated rows of a cluster, in the shape and the units of X: (n, *shape)."""
-        self._check_clusters(cluster)
-        stream = torch.Generator().manual_seed(int(random_state))
-        noise = torch.randn(n, self._noise_size(), generator=stream)
-        with torch.inference_mode():
-            inputs = self._inputs(torch.full((n,), cluster), noise)
-            return self._to_input(self.network_.settled("generator")(inputs).numpy())
-
-    def critic_values(self, X: Any) -> np.ndarray:  # (n,) float32
-        """What the critic thinks of rows: large where it finds too few generated ones."""
-        rows, critic = self._rows(X), self.network_.critique
-        with torch.inference_mode():
-            starts = range(0, rows.n, rows.chunk)
-            return torch.cat([critic(rows.slice(a, a + rows.chunk))[:, 0] for a in starts]).numpy()
-
-    def _after_fit(self) -> None:
-        self.prior_ = self.head_.prior.numpy()
-
     # -- settings ---------------------------------------------------------------------------
     def _optimizers(self, network: GAN, head: Head) -> dict[str, tuple[list, Optim]]:
         optim = self.optim(betas=tuple(self.betas))
@@ -302,9 +278,6 @@ class CueGAN(DeepClusterer):
             "classifier": ([*classifier, head.weight, head.bias], optim),
             "generator": (list(network.generator.parameters()), own),
         }
-
-    def _noise_size(self) -> int:
-        return min(16, math.prod(self.row_shape_)) if self.n_noise is None else self.n_noise
 
     def _output(self, image: bool) -> str:
         return self.output if self.output != "auto" else "sigmoid" if image else "linear"

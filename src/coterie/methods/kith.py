@@ -18,19 +18,11 @@ from ..params import param
 from ..parts import features as kinds
 from ..parts.assign import kl, target_distribution
 from ..parts.graph import neighbours, smooth
-from ..parts.merge import (
-    greedy_merge,
-    joint,
-    modularity,
-    normalised_cut,
-    one_hot,
-    spectral_merge,
-    stability,
-)
+from ..parts.merge import stability
 from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
 from ..world import join
-from .choosing import finalists, verdict
+from .choosing import Families, candidates, finalists, verdict
 from .codeless import WithoutAutoencoder
 from .rowfeatures import all_features, find_kind, moved_features, sparse_text, usual_neighbours
 from .views import mixed, thinned
@@ -231,9 +223,8 @@ class Kith(WithoutAutoencoder):
                 f"{alike:.2f}); taken: {name}; candidates_ has both"
             )
 
-    def _candidates(self, engine: "Engine") -> dict[str, list[dict]]:
-        """Clusterings of the direct heads, and of the over-heads under three ways of merging."""
-        head, n, k = engine.head, engine.rows.n, self.n_clusters
+    def _candidates(self, engine: "Engine") -> Families:
+        head, n = engine.head, engine.rows.n
         rng = numpy_rng(engine.seed, "merge")
         _settle(engine)
         h = torch.empty(n, self.embedding_dim)  # filled in place: parts and their sum at once
@@ -242,25 +233,9 @@ class Kith(WithoutAutoencoder):
         judged = None
         if n > JUDGED_ROWS:
             judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
-
-        def judge(weight: torch.Tensor, bias: torch.Tensor, q: torch.Tensor, merge: torch.Tensor):
-            labels = q.argmax(1)
-            j = joint(one_hot(labels, k), head.graph, judged)
-            graded = {"labels": labels, "cut": normalised_cut(j), "modularity": modularity(j)}
-            return {"weight": weight, "bias": bias, "merge": merge, **graded}
-
-        found: dict[str, list[dict]] = {"direct": [], "spectral": [], "mod": [], "ncut": []}
-        for w, b in _split(head.direct, head.direct_bias, self.direct_heads):
-            found["direct"].append(judge(w, b, h @ w + b, torch.eye(k)))
-        for w, b in _split(head.over, head.over_bias, self.over_heads):
-            p = (h @ w + b).softmax(1)
-            j = joint(p, head.graph, judged)
-            ways = {"spectral": spectral_merge(j, k, rng)}
-            ways |= {rule: greedy_merge(j, k, rule) for rule in ("mod", "ncut")}
-            for way, names in ways.items():
-                merge = one_hot(names, k)
-                found[way].append(judge(w, b, p @ merge, merge))
-        return found
+        direct = _split(head.direct, head.direct_bias, self.direct_heads)
+        over = _split(head.over, head.over_bias, self.over_heads)
+        return candidates(h, direct, over, head.graph, judged, self.n_clusters, rng)
 
     # -- refining ---------------------------------------------------------------------------
     def update(self, view: View, head: Head) -> torch.Tensor:

@@ -34,6 +34,13 @@ def space_map(head):  # -> (d, d)
     return head.frame @ (head.V * betas(head))
 
 
+@torch.no_grad()
+def nearest(z, head):  # (n, d) -> (n,)
+    """Label of each row: nearest centre in the cluster space."""
+    W = space_map(head)
+    return squared_distances(z @ W, head.centers @ W).argmin(1)
+
+
 def gates(head):  # -> (d,)
     """Share of each axis that belongs to the cluster space: 0 up to beta = 0.55, 1 at beta = 1."""
     return ((betas(head) - CLUSTER_AXIS) / (1 - CLUSTER_AXIS)).clamp(0, 1)
@@ -118,3 +125,14 @@ def _alternate(white, labels, centers, rounds=100):  # -> cost, (d, d), (d,), (k
         if torch.equal(old, labels):
             break
     return float((beta.square() * A + (1 - beta).square() * B).sum()), V, beta, centers
+
+
+class InSpace:
+    """A head or a view with some tensors replaced: as the objective sees it in the space."""
+
+    def __init__(self, whole: Any, **replaced: torch.Tensor):
+        self._whole = whole
+        vars(self).update(replaced)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
