@@ -217,7 +217,8 @@ def test_a_given_prior_is_what_the_generator_is_fed(monkeypatch, blobs):
     monkeypatch.setattr(
         CueGAN, "_inputs", lambda self, c, z: asked.append(c.clone()) or inputs(self, c, z)
     )
-    model = CueGAN(2, **{**TINY, "batch_size": 100}, prior=(1, 9)).fit(blobs[0])
+    shares = np.array([1.0, 9.0])  # an array is as good as a tuple
+    model = CueGAN(2, **{**TINY, "batch_size": 100}, prior=shares).fit(blobs[0])
     assert torch.cat(asked).float().mean().item() == pytest.approx(0.9, abs=0.04)
     np.testing.assert_allclose(model.prior_, [0.1, 0.9], atol=1e-6)
 
@@ -242,6 +243,8 @@ def test_bad_settings_name_the_way_out(blobs, digit_images):
         CueGAN(3, **TINY, prior="equal").fit(X)
     with pytest.raises(ValueError, match="has 2 shares but n_clusters is 3"):
         CueGAN(3, **TINY, prior=(0.5, 0.5)).fit(X)
+    with pytest.raises(ValueError, match=r"has the share 0\.0; each of the 2 clusters"):
+        CueGAN(2, **TINY, prior=(0.0, 1.0)).fit(X)
     with pytest.raises(ValueError, match=r"are for images, but each row here has shape \(6,\)"):
         CueGAN(3, **TINY, augment="affine").fit(X)
     with pytest.raises(ValueError, match="net='conv' needs images"):

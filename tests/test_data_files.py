@@ -361,6 +361,23 @@ def test_a_header_is_no_trouble_for_a_model_without_one(tmp_path, table, said):
         load(write(tmp_path / "t.csv", rows_of(table)), recipe=recipe)
 
 
+@pytest.mark.parametrize("how", [{"drop": ["0"]}, {"drop": ["3"]}, {"columns": ["1", "2"]}])
+def test_a_table_without_a_header_finds_its_columns_again(tmp_path, how):
+    whole = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    path = write(tmp_path / "bare.csv", whole.astype(float).tolist())
+    first = load(path, **how)
+    first.recipe.save(tmp_path / "run")
+    recipe = Recipe.load(tmp_path / "run")
+    np.testing.assert_array_equal(load(path, recipe=recipe).X, first.X)
+    rest = write(tmp_path / "rest.csv", first.X.astype(float).tolist())  # the others are gone
+    np.testing.assert_array_equal(load(rest, recipe=recipe).X, first.X)
+    more = write(tmp_path / "more.csv", np.c_[whole, whole[:, 0]].astype(float).tolist())
+    with pytest.raises(DataError, match=r"has 5 columns, the model was fitted on \d.*--drop"):
+        load(more, recipe=recipe)
+    left_out = [c for c in "01234" if c not in first.columns]
+    np.testing.assert_array_equal(load(more, recipe=recipe, drop=left_out).X, first.X)
+
+
 def test_a_table_for_a_text_model_asks_for_the_column(tmp_path):
     recipe = load(["red apple", "green pear", "red pear"]).recipe
     path = write(tmp_path / "t.csv", [("n", "body"), (1, "red apple")])
@@ -449,6 +466,13 @@ def test_processes_that_read_the_same_parquet_folder_unpack_it_once(parts, table
     assert len(calls) == 1
     for X in found:
         np.testing.assert_array_equal(X, table)
+
+
+def test_a_csv_column_that_stands_still_at_first_is_not_rounded_away(tmp_path):
+    rows = [[i % 7, 1_700_000_000 + 60 * (i >= 5000), 3] for i in range(5010)]
+    data = load(write(tmp_path / "t.csv", [["a", "t", "c"], *rows]))
+    assert data.X.dtype == np.float64
+    assert sorted(set(data.X[:, 1])) == [1_700_000_000, 1_700_000_060]
 
 
 def test_a_large_parquet_folder_keeps_exact_numbers_and_refuses_bad_ones(parts, tmp_path):

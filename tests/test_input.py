@@ -23,6 +23,7 @@ BAD = {
     "one row": (np.ones((1, 3)), 1, "1 sample"),
     "nan": (np.array([[1, np.nan], [2, 3], [4, 5]]), 2, "NaN"),
     "infinity": (np.array([[1, np.inf], [2, 3], [4, 5]]), 2, "infinity"),
+    "beyond float32": (np.array([[1, 1e39], [2, 3], [4, 5]]), 2, "beyond 3.4e38.*divide"),
     "strings": (np.array([["a", "b"], ["c", "d"]]), 2, "could not convert|[Nn]umeric"),
     "one dimension": (np.arange(5.0), 2, "Reshape your data|2D"),
     "five dimensions": (np.ones((4, 2, 2, 2, 2)), 2, "dim 5"),
@@ -49,6 +50,8 @@ def test_other_shapes_at_predict_name_both(digit_images):
         model.predict(np.ones((3, 8, 7)))
     with pytest.raises(ValueError, match="NaN"):
         model.predict(np.full((3, 8, 8), np.nan))
+    with pytest.raises(ValueError, match=r"beyond 3\.4e38"):
+        model.predict(np.full((3, 8, 8), 1e39))
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,13 @@ def test_other_shapes_at_predict_name_both(digit_images):
         ({"n_clusters": 2.5}, r"DEC\(n_clusters=2.5\): must be a whole number, not float"),
         ({"n_clusters": None}, "must be a whole number, not NoneType"),
         ({"hidden": 512}, "must be a tuple of numbers or None, not int"),
+        ({"hidden": (0,)}, r"hidden=\(0,\)\): must be at least 1"),
+        ({"hidden": ("a", "b")}, "each entry must be a whole number"),
+        ({"hidden": (8.5,)}, "each entry must be a whole number"),
+        ({"lr": float("nan")}, r"lr=nan\): must be finite"),
+        ({"time_budget": float("inf")}, r"time_budget=inf\): must be finite"),
+        ({"batch_size": True}, "must be a whole number, not bool"),
+        ({"optimizer": "adamw"}, "choose one of 'adam', 'sgd'"),
         ({"pretrain_epochs": "2"}, "must be a number or None, not str"),
         ({"random_state": 1.5}, "random_state=1.5: must be a whole number"),
         ({"augment": "affine"}, "turns images"),

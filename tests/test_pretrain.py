@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 import coterie
 from conftest import quick
 from coterie import deep, sizing
+from coterie.nets.mlp import MLP
 from coterie.sizing import FEW, MANY
 
 TINY_MANY = MANY.__class__((8, 12), epochs=(1, 1), lr=1e-3, schedule="constant", moved=False)
@@ -120,3 +122,20 @@ def test_many_images_are_moved_in_pretraining_only_on_request(
     # the code of DKM has no anchor in the unmoved image: it is moved where pre-training moved it
     quick("dkm", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
     assert bool(calls) == (augment == "affine")
+
+
+def test_a_layer_loses_a_fifth_of_its_own_input_and_rebuilds_all_of_it(monkeypatch):
+    seen = {}
+    rebuild = MLP.rebuild
+
+    def watched(network, x, i):
+        seen.setdefault(i, []).append(x.detach())
+        return rebuild(network, x, i)
+
+    monkeypatch.setattr(MLP, "rebuild", watched)
+    settings = {"hidden": (64, 32), "activation": "leaky_relu", "pretrain_epochs": 6}
+    X = np.random.default_rng(0).normal(size=(200, 20))
+    quick("ae_kmeans", 3, net="mlp", pretrain="layerwise", **settings).fit(X)
+    lost = [float((torch.cat(seen[i]) == 0).float().mean()) for i in range(3)]
+    assert lost[0] == 0  # the raw rows are whole
+    assert lost[1:] == pytest.approx([0.2, 0.2], abs=0.02)

@@ -28,7 +28,7 @@ from .sizing import Sizing
 from .state import Checkpoint, unpack
 from .world import World, join
 
-KINDS = ("adam", "adamw", "sgd")
+KINDS = ("adam", "sgd")
 SCHEDULES = ("constant", "polynomial", "onecycle")
 
 
@@ -59,10 +59,11 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
     hidden: tuple[int, ...] | None = param(
         None,
         "hidden layers of the mlp; None: 512-512, or 500-500-2000 for 20,000 rows of 256 values",
+        ge=1,
         group="network",
     )
     channels: tuple[int, int, int] = param(
-        (32, 64, 128), "channels of the conv net", group="network"
+        (32, 64, 128), "channels of the conv net", ge=1, group="network"
     )
     activation: str = param("relu", "of the mlp", choices=tuple(ACTIVATIONS), group="network")
     initializer: str = param("xavier", "starting weights", choices=INITIALIZERS, group="network")
@@ -99,8 +100,10 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
     lr: float = param(1e-3, "learning rate of clustering", gt=0, group="training")
     schedule: str = param("constant", "learning-rate schedule", choices=SCHEDULES, group="training")
     optimizer: str = param("adam", "optimiser of clustering", choices=KINDS, group="training")
-    momentum: float = param(0.9, "momentum of sgd", ge=0, le=1, group="training")
-    clip: float | None = param(None, "largest norm of a gradient", gt=0, group="training")
+    momentum: float = param(0.9, "momentum of sgd in clustering", ge=0, le=1, group="training")
+    clip: float | None = param(
+        None, "largest norm of a gradient in clustering", gt=0, group="training"
+    )
     update_every: int | float | None = param(
         None,
         "full-data update: a float counts epochs, an int mini-batches; None: an epoch, 20 at least",

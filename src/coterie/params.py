@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import numbers
 import types
 import typing
@@ -55,6 +56,17 @@ def _kinds(cls: type) -> dict[str, list | None]:
     return {name: simple_types(hint) for name, hint in typing.get_type_hints(cls).items()}
 
 
+@functools.cache
+def _members(cls: type) -> dict[str, type]:
+    """What the tuples of a field hold."""
+    found = {}
+    for name, hint in typing.get_type_hints(cls).items():
+        for part in (hint, *typing.get_args(hint)):
+            if typing.get_origin(part) is tuple:
+                found[name] = typing.get_args(part)[0]
+    return found
+
+
 def check_params(estimator: Any) -> None:
     """Raise TypeError or ValueError for the first field of another type or outside its range."""
     for f in dataclasses.fields(estimator):
@@ -66,11 +78,18 @@ def check_params(estimator: Any) -> None:
         flag = kinds and bool in kinds and str(getattr(value, "dtype", "")) == "bool"  # numpy's
         array = kinds and tuple in kinds and hasattr(value, "__array__")  # without importing numpy
         known = flag or array
-        if kinds and not known and not any(isinstance(value, KINDS[kind][0]) for kind in kinds):
+        if kinds and not known and not _is_one_of(value, kinds):
             wanted = " or ".join(KINDS[kind][1] for kind in kinds)
             raise TypeError(f"{name}: must be {wanted}, not {type(value).__name__}")
         if value is None:
             continue
+        figures = _figures(value) if kinds else []
+        if any(isinstance(v, numbers.Real) and not math.isfinite(v) for v in figures):
+            raise ValueError(f"{name}: must be finite")
+        if kinds and tuple in kinds and not isinstance(value, str):
+            member = _members(type(estimator))[f.name]
+            if not all(_is_one_of(v, [member]) for v in figures):
+                raise TypeError(f"{name}: each entry must be {KINDS[member][1]}")
         if meta["choices"] is not None and value not in meta["choices"]:
             raise ValueError(f"{name}: choose one of {', '.join(map(repr, meta['choices']))}")
         for bound, bad, words in (
@@ -78,8 +97,22 @@ def check_params(estimator: Any) -> None:
             ("gt", lambda v, b: v <= b, "more than"),
             ("le", lambda v, b: v > b, "at most"),
         ):
-            if meta[bound] is not None and not isinstance(value, str) and bad(value, meta[bound]):
+            if meta[bound] is None or isinstance(value, str):
+                continue
+            if any(bad(v, meta[bound]) for v in figures):
                 raise ValueError(f"{name}: must be {words} {meta[bound]}")
+
+
+def _is_one_of(value: Any, kinds: list) -> bool:
+    if isinstance(value, bool):  # Python counts True as a whole number
+        return bool in kinds
+    return any(isinstance(value, KINDS[kind][0]) for kind in kinds)
+
+
+def _figures(value: Any) -> list:
+    """The value itself, or what a tuple or an array holds."""
+    several = isinstance(value, (tuple, list)) or getattr(value, "ndim", 0) > 0
+    return list(value) if several else [value]
 
 
 def as_tuples(value: Any) -> Any:

@@ -25,6 +25,7 @@ __all__ = [
     "interpolation_path",
     "learning_curves",
     "reconstruction_pairs",
+    "samples_grid",
     "traversal",
 ]
 

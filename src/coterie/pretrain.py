@@ -58,7 +58,7 @@ def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
             )
         each = epochs / (2 * network.levels)  # half of the epochs, then the whole
         for i in range(network.levels):
-            plan.append(_level(i, each, noise, optim, common))
+            plan.append(_level(i, each, optim, common))
         plan.append(Phase("pretrain", epochs / 2, reconstruction, **common))
     else:
         plan.append(Phase("pretrain", epochs, reconstruction, augment=noise, **common))
@@ -96,21 +96,24 @@ def _way_back(method: "DeepClusterer", common: dict) -> Phase:
     return Phase("pretrain", epochs, reconstruction, optimizers=optimizers, **common)
 
 
-def _level(i: int, epochs: float, noise, optim: Optim, common: dict) -> Phase:
+def _level(i: int, epochs: float, optim: Optim, common: dict) -> Phase:
     """One level of a stacked denoising autoencoder; noise on its input, except on the raw one."""
 
     def loss(batch: Batch, head: Head | None) -> Terms:
         network = batch.network
         with torch.no_grad():
             clean = network.below(batch.clean, i)
-            seen = clean if i == 0 else network.below(batch.x, i)
+        seen = clean
+        if i > 0:
+            lost = batch.draw(lambda b, g: torch.rand(b, clean.shape[1], generator=g), "lost")
+            seen = clean * (lost >= CORRUPTION)
         rebuilt = network.rebuild(seen, i)
         return {"reconstruction": squared_error(clean, rebuilt)}
 
     def optimizers(network, head):
         return {"main": (network.level_parameters(i), optim)}
 
-    return Phase(f"pretrain-{i}", epochs, loss, optimizers=optimizers, augment=noise, **common)
+    return Phase(f"pretrain-{i}", epochs, loss, optimizers=optimizers, **common)
 
 
 class Cache:

@@ -39,9 +39,10 @@ class Progress:
         self._display.step(done_steps)
 
     def epoch(self, record: dict):
-        """Show an epoch's record (numbers by name) and return what the callback returns."""
+        """Show an epoch's record (numbers by name) and hand it to the callback."""
         self._display.epoch(record)
-        return self.callback(record) if self.callback else None
+        if self.callback:
+            self.callback(record)
 
     def note(self, text: str):
         """One line worth reading even when bars come and go."""

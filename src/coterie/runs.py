@@ -12,12 +12,10 @@ import fcntl
 import io
 import json
 import os
-import platform
 import shutil
 import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +37,6 @@ PRODUCTS = (
     "report.html",
 )
 REPLACED = ".run.toml.old"  # a finished run's run.toml, until the run that replaces it is done too
-PACKAGES = ("coterie", "torch", "numpy", "scipy", "scikit-learn")
 
 
 class RunError(ValueError):
@@ -209,15 +206,6 @@ def labels_csv(ids, labels, confidence=None, proba=None) -> bytes:
         out.writerow([row, int(label), sure, *soft])
     # a file name need not be UTF-8: Python holds such bytes as surrogates and gives them back here
     return text.getvalue().encode("utf-8", "surrogateescape")
-
-
-def versions() -> dict[str, str]:
-    """What a number depends on besides data, parameters and seed."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
 
 
 def describe(estimator) -> dict:

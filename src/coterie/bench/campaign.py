@@ -10,7 +10,8 @@ import numpy as np
 
 from coterie.base import Clusterer
 from coterie.registry import get
-from coterie.runs import describe, threads_held, versions
+from coterie.runs import describe, threads_held
+from coterie.versions import versions
 
 from .cost import PeakMemory, ae_epoch_seconds
 from .ledger import Ledger

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coterie import runs
+from coterie.versions import versions
 
 from .source import absolute, check_same, load
 
@@ -60,7 +61,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                 "shape": list(dataset.X.shape[1:]),
                 "fingerprint": dataset.fingerprint(),
             },
-            "versions": runs.versions(),
+            "versions": versions(),
         }
         if plan.time_budget:
             meta["time_budget"] = plan.time_budget

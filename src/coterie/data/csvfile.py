@@ -15,7 +15,7 @@ import numpy as np
 from .dataset import Dataset
 from .errors import DataError
 from .options import TABLE, Options
-from .ranges import narrow
+from .ranges import COARSE, narrow
 from .tables import BadCells, from_table, refuse
 
 _ROWS = 4096  # rows converted at once
@@ -93,7 +93,9 @@ class CsvTable:
             if spots:
                 block = _convert(self._cells(rows, spots), lines, done, bad)
                 if not done and not fitted:  # a column that is wide here is wide in the file
-                    exact = narrow(block.min(0), block.max(0)).any()
+                    low, high = block.min(0), block.max(0)
+                    still = (low == high) & (np.abs(low) > COARSE)  # and may move further down
+                    exact = (narrow(low, high) | still).any()
                 blocks.append(block if exact else block.astype(np.float32))
             for cells, spot in others:
                 cells.extend(row[spot].strip() for row in rows)

@@ -7,6 +7,7 @@ import numpy as np
 from .options import warn
 
 _FEW_STEPS = 1e-4  # of the size: float32 has fewer than 2,000 steps over such a range
+COARSE = 2**20  # numbers beyond this have steps of an eighth and more in float32
 
 
 def narrow(low, high):  # (d,), (d,) -> (d,) bool

@@ -36,6 +36,8 @@ class Recipe:
         Columns of a table, in the order in which the estimator sees them.
     named : bool
         False when those are only positions: the file had no header.
+    width : int, optional
+        Columns of the whole table, those that were not clustered included.
     id_column, label_column, text_column : str, optional
     embeddings : bool
         True when the rows are ready embeddings.
@@ -58,6 +60,7 @@ class Recipe:
     top: float | None = None
     columns: list[str] | None = None
     named: bool = True
+    width: int | None = None
     id_column: str | None = None
     label_column: str | None = None
     text_column: str | None = None
@@ -101,8 +104,12 @@ class Recipe:
             raise DataError(f"{folder} holds no recipe.json: it is not a finished run") from None
         except (OSError, ValueError) as error:
             raise DataError(f"cannot read {path}: {error}") from None
-        if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
-            raise DataError(f"{path} is not a recipe of format {_FORMAT}")
+        found = content.pop("format", None) if isinstance(content, dict) else None
+        if found != _FORMAT:
+            raise DataError(
+                f"{path} is a recipe of format {found}, this coterie reads format {_FORMAT}; "
+                "fit again, or use the version that wrote it"
+            )
         digest = content.pop("arrays_digest", None)
         known = {f.name for f in dataclasses.fields(cls)} - {"arrays"}
         if set(content) - known:

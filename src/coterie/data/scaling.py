@@ -92,18 +92,26 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
 
 def check_finite(source: Any) -> None:
     if sp.issparse(source):
-        finite = bool(np.isfinite(source.data).all())
+        finite = _finite(source.data)
     else:
         step, finite = chunk_rows(source.shape[1:]), True
         for start in range(0, source.shape[0], step):
-            finite = finite and bool(np.isfinite(np.asarray(source[start : start + step])).all())
+            finite = finite and _finite(np.asarray(source[start : start + step]))
             if isinstance(source, np.memmap):
                 release(source)
     if not finite:
         raise ValueError(_NOT_FINITE)
 
 
-_NOT_FINITE = "Input X contains NaN or infinity; drop those rows or fill the gaps before fit"
+def _finite(x: np.ndarray) -> bool:
+    """All are numbers that float32, in which networks count, can hold?"""
+    return x.dtype.kind in "biu" or bool((np.abs(x) <= np.finfo(np.float32).max).all())
+
+
+_NOT_FINITE = (
+    "Input X contains NaN, infinity or a number beyond 3.4e38, where float32 ends; "
+    "drop those rows, fill the gaps, or divide before fit"
+)
 
 
 @dataclass
@@ -135,7 +143,7 @@ def _column_statistics(source: np.ndarray) -> _Columns:
     low, high, whole, finite = origin.copy(), origin.copy(), True, True
     for start in range(first, last, step):
         block = np.asarray(source[start : min(start + step, last)]).astype(np.float64)
-        finite = bool(np.isfinite(block).all())
+        finite = _finite(block)
         if not finite:
             break
         low, high = np.minimum(low, block.min(0)), np.maximum(high, block.max(0))

@@ -133,7 +133,7 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     if recipe is None:
         recipe = describe_rows(X, kind, name, source, columns=columns, embeddings=ask.embeddings)
         recipe.id_column, recipe.label_column = special["id"], special["label"]
-        recipe.named = table.named
+        recipe.named, recipe.width = table.named, len(table.names)
     elif list(X.shape[1:]) != list(recipe.shape):
         raise DataError(
             f"{name} has rows of shape {X.shape[1:]}, the model was fitted on "
@@ -154,7 +154,11 @@ def vectors(lists: list, name: str) -> np.ndarray:
     except (TypeError, ValueError):
         X = None
     if X is None or X.ndim != 2 or X.shape[1] == 0:
-        raise DataError(f"{name}: embeddings must be lists of numbers, all of one length")
+        lengths = sorted({len(row) if hasattr(row, "__len__") else 1 for row in lists})
+        raise DataError(
+            f"{name}: embeddings must be lists of numbers, all of one length; "
+            f"they have {listed(map(str, lengths))} entries: drop the rows that differ"
+        )
     return X
 
 
@@ -182,18 +186,24 @@ def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[st
                 f"It has: {listed(table.names)}"
             )
     if ask.recipe is not None:
-        return _choose_again(table, ask.recipe, ask.notice, name, strings)
-    wanted = list(ask.columns or table.names)
-    columns = [c for c in wanted if c not in strings and c not in ask.drop]
+        return _choose_again(table, ask.recipe, ask, name, strings)
+    columns = _asked_for(table, ask, strings)
     if not columns:
         raise DataError(f"{name}: no column is left to cluster; it has: {listed(table.names)}")
     return columns
 
 
-def _choose_again(table: Table, recipe: Recipe, notice, name: str, strings: set) -> list[str]:
+def _asked_for(table: Table, ask: Options, strings: set[str]) -> list[str]:
+    wanted = ask.columns or table.names
+    return [column for column in wanted if column not in strings and column not in ask.drop]
+
+
+def _choose_again(table: Table, recipe: Recipe, ask: Options, name: str, strings: set) -> list[str]:
     """Return the columns of the recipe, by name where both have names, else by position."""
-    known = recipe.columns
-    rest = [column for column in table.names if column not in strings]
+    known, rest = recipe.columns, _asked_for(table, ask, strings)
+    bare = not table.named and not recipe.named
+    if known and bare and recipe.width == len(table.names):  # the same columns stand out again
+        return list(known)
     if known and table.named and recipe.named:
         absent = [column for column in known if column not in table.names]
         if absent:
@@ -212,11 +222,11 @@ def _choose_again(table: Table, recipe: Recipe, notice, name: str, strings: set)
     if len(rest) != width:
         raise DataError(
             f"{name} has {len(rest)} columns, the model was fitted on {width}; "
-            "give the same columns"
+            "give the same columns, or name those to leave out: --drop (drop=)"
         )
     if known and rest != list(known):
         one = f"{name} names" if not table.named else "the fitted data named"
-        notice(f"{one} no columns; they are taken in the fitted order")
+        ask.notice(f"{one} no columns; they are taken in the fitted order")
     return rest
 
 

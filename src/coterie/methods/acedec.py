@@ -275,7 +275,7 @@ class ACeDeC(TwoSpaces):
     # -- the result -------------------------------------------------------------------------
     @property
     def _inner(self) -> DeepClusterer:
-        """The method whose objective forms the clusters; eq. 5 has no weights."""
+        """The method whose objective forms the clusters; IDEC keeps its weight, eq. 5 has none."""
         # only DEKM runs k-means after the start
         settings: dict = {"n_init": self.n_init if self.objective == "dekm" else 1}
         if self.objective in ("dcn", "dkm"):

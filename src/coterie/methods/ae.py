@@ -1,6 +1,6 @@
 """An autoencoder first, then plain clustering of its embedding: what joint training must beat."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -29,6 +29,17 @@ class AEKMeans(DeepClusterer):
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "n_init": 2}
     keeps_decoder = True
     scores_are_probabilities = False
+
+    # nothing is trained after the autoencoder
+    epochs: ClassVar[Any] = 0
+    lr: ClassVar[Any] = 1e-3
+    schedule: ClassVar[Any] = "constant"
+    optimizer: ClassVar[Any] = "adam"
+    momentum: ClassVar[Any] = 0.9
+    clip: ClassVar[Any] = None
+    update_every: ClassVar[Any] = 1.0
+    tol: ClassVar[Any] = 0.0
+    empty: ClassVar[Any] = "keep"
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
 

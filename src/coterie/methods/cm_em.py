@@ -51,7 +51,11 @@ class CMEM(Clusterer):
         for r in range(self.n_init):
             head, score, n_iter = self._run(data, numpy_rng(self.seed_, "start", r))
             if score > best:
-                self.head_, best, self.n_iter_ = head, score, n_iter
+                best, head.n_iter = score, torch.tensor(n_iter)
+                self.head_ = head
+
+    def _after_fit(self) -> None:
+        self.n_iter_ = int(self.head_.n_iter)
 
     def _run(self, data: FlatRows, rng: np.random.Generator) -> tuple[Head, float, int]:
         k, before, n_iter = self.n_clusters, -np.inf, 0
@@ -61,6 +65,7 @@ class CMEM(Clusterer):
                 "centers": start.centers,
                 "log_weights": torch.full((k,), -float(np.log(k))),
                 "variance": torch.tensor(self.variance),
+                "n_iter": torch.tensor(0),
             }
         )
         while n_iter < self.max_iter:

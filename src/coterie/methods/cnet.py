@@ -1,7 +1,7 @@
 """C-Net: the Clustering Module on the code of an autoencoder that is trained with it."""
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -66,6 +66,11 @@ class CNet(Generative, DeepClusterer):
     }  # fmt: skip
     keeps_decoder = True
     anchored = False
+
+    # no full-data updates: the module's gradients do it all
+    update_every: ClassVar[Any] = 1.0
+    tol: ClassVar[Any] = 0.0
+    empty: ClassVar[Any] = "keep"
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     embedding_dim: int | None = param(

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from ..parts.gan import (
 )
 from ..parts.penalty import gradient_penalty, interpolate_rows
 from ..phases import Call, Phase
-from .generative import Generative
+from .sampling import Sampling
 
 LEARN_AFTER = 0.5  # share of the steps before a prior is learned from what the ids mean by then
 STAIRS = 30  # steps of eta in the paper: 900,000 / 30,000, and for ORL 30,000 / 1,000
@@ -37,7 +37,7 @@ DENSE = {"net": "mlp", "hidden": (512, 512), "steps": 40_000}  # for small image
 NETS, ENDS = ("auto", "conv", "mlp"), ("auto", "sigmoid", "tanh", "linear")
 
 
-class CueGAN(Generative):
+class CueGAN(Sampling):
     """A WGAN whose generator is told a cluster id, and a classifier that must recover the id.
 
     Critic: L_D = E D(fake) - E D(real) + 100 E(|grad D| - 1)^2. Classifier: cross-entropy of the
@@ -93,9 +93,15 @@ class CueGAN(Generative):
     tiny = {"hidden": (16,), "channels": (4, 6), "steps": 5, "batch_size": 32, "n_noise": 2}
     scores_are_probabilities = False
 
+    init: ClassVar[str] = "random"
+    n_init: ClassVar[int] = 1
+    embedding_dim: ClassVar[Any] = None
+
     net: str = param("auto", "auto (conv for images), conv or mlp", choices=NETS, group="network")
-    hidden: tuple[int, ...] = param((512, 512, 512), "mlp units at width 1", group="network")
-    channels: tuple[int, ...] = param((64, 128, 256), "conv channels at width 1", group="network")
+    hidden: tuple[int, ...] = param((512, 512, 512), "mlp units at width 1", ge=1, group="network")
+    channels: tuple[int, ...] = param(
+        (64, 128, 256), "conv channels at width 1", ge=1, group="network"
+    )
     width: float = param(0.25, "factor on the size of every layer", gt=0, group="network")
     output: str = param(
         "auto", "range of generated rows; auto: sigmoid for images", choices=ENDS, group="network"
@@ -114,7 +120,6 @@ class CueGAN(Generative):
     eta_every: int | None = param(None, "steps per stair; None: a thirtieth of all", ge=1)
     eta_wait: float = param(0.0, "share of the steps with eta 0, and as many to rise", ge=0, le=0.5)
 
-    init: str = param("random", "no pre-training", choices=("random",), group="training")
     batch_size: int = param(64, "rows per turn", ge=1, group="training")
     steps: int = param(20_000, "generator steps", ge=1, group="training")
     epochs: float | None = param(None, "instead of steps: passes", gt=0, group="training")
@@ -256,7 +261,7 @@ class CueGAN(Generative):
 
     @torch.no_grad()
     def _learn_prior(self, batch: Batch, head: Head) -> None:
-        if self.prior != "learned":
+        if not isinstance(self.prior, str) or self.prior != "learned":
             return
         logits = linear(batch.network.classifier(batch.clean), head.weight, head.bias)
         learn_prior_(head.prior, batch.mean(torch.softmax(logits, 1)), self.prior_rate)

@@ -10,7 +10,6 @@ from torch import nn
 
 from ..batch import Batch, Terms, View
 from ..data.rows import Rows
-from ..deep import KINDS as OPTIMISERS
 from ..deep import SCHEDULES
 from ..head import Head
 from ..nets.body import FeatureNet
@@ -96,15 +95,17 @@ class Kith(WithoutAutoencoder):
     dropout: float | None = param(
         None, "share of words or genes that a view loses; None: 0.7 and 0.5", ge=0, le=1
     )
-    hidden: tuple[int, ...] = param((512,), "hidden layers before the embedding", group="network")
+    hidden: tuple[int, ...] = param(
+        (512,), "hidden layers before the embedding", ge=1, group="network"
+    )
     embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
     epochs: float | None = param(
         None, "epochs of training; None: 4, 550 steps at least", ge=0, group="training"
     )
     lr: float = param(5e-3, "peak learning rate", gt=0, group="training")
     schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
-    optimizer: str = param("adamw", "optimiser", choices=OPTIMISERS, group="training")
-    weight_decay: float = param(0.01, "of adamw", ge=0, group="training")
+    optimizer: str = param("adamw", "optimiser", choices=("adamw", "adam", "sgd"), group="training")
+    weight_decay: float = param(0.01, "decay of the weights", ge=0, group="training")
     refine_epochs: float | None = param(
         None, "epochs of refining; None: 1, 100 steps at least", ge=0, group="training"
     )
@@ -117,8 +118,10 @@ class Kith(WithoutAutoencoder):
         self._batch = math.ceil(rows.n / steps)  # even batches: no tiny last one
         self._batches = math.ceil(rows.n / self._batch)
         self._csr = sparse_text(rows, self.kind_)
-        super()._fit(rows)
-        del self._csr  # a fitted model does not hold the data
+        try:
+            super()._fit(rows)
+        finally:
+            del self._csr  # a model does not hold the data
 
     def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
         if not hasattr(self, "kind_"):  # a loaded model

@@ -8,6 +8,7 @@ from typing import Any
 
 from coterie.bench.campaign import Job
 from coterie.data import named
+from coterie.parts.cm import per_row
 from coterie.registry import get
 from coterie.runs import describe
 
@@ -16,11 +17,11 @@ from .protocol import PROFILES, Data, Item, Paper, Row
 # how the papers' own symbols become our parameters
 DERIVE = {
     "cm": lambda B, alpha: {
-        "batch_size": int(B), "prior_strength": (alpha - 1) / B, "eps": 1e-3 / B,
+        "batch_size": int(B), "prior_strength": per_row(alpha, B), "eps": 1e-3 / B,
     },
     "cm_shares": lambda B, alpha, shares: {
         "batch_size": int(B), "eps": 1e-3 / B,
-        "prior_strength": tuple((alpha * f - 1) / B for f in sorted(shares)),
+        "prior_strength": tuple(per_row(alpha * f, B) for f in sorted(shares)),
     },
     "cnet": lambda beta, lam, B=500: {
         "recon_weight": float(beta), "orthonormal_weight": lam / B, "batch_size": int(B),

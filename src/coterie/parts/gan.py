@@ -53,10 +53,15 @@ def prior_shares(prior, k):  # "uniform", "learned" or k positive numbers -> (k,
         if prior not in ("uniform", "learned"):
             raise ValueError(f"prior={prior!r}: choose 'uniform', 'learned', or give the shares")
         prior = (1.0,) * k
-    if len(prior) != k or min(prior) <= 0:
+    if len(prior) != k:
         raise ValueError(
             f"prior={prior} has {len(prior)} shares but n_clusters is {k}; "
             "give one positive number for each cluster"
+        )
+    if min(prior) <= 0:
+        raise ValueError(
+            f"prior={prior} has the share {min(prior)}; each of the {k} clusters needs a positive "
+            "one, or lower n_clusters"
         )
     shares = torch.tensor(prior, dtype=torch.float32)
     return shares / shares.sum()

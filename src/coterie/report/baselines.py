@@ -34,9 +34,6 @@ def compare(facts, X, seed=0):
         row["agreement"] = adjusted_rand_score(facts.labels, row["labels"])
         row["in_embedding"] = _silhouette(facts.z[rows], row["labels"][rows])
         row["in_raw"] = _silhouette(raw[rows], row["labels"][rows])
-        sizes = np.bincount(row["labels"], minlength=facts.k)
-        row["largest"] = sizes.max() / facts.n
-        row["smallest"] = sizes[sizes > 0].min() / facts.n
     return out
 
 

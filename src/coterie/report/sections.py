@@ -1,9 +1,8 @@
 """The smaller parts of the page: tiles, tables, curves, parameters."""
 
-import platform
-from importlib import metadata
-
 import numpy as np
+
+from coterie.versions import versions
 
 from . import svg
 from .deck import number
@@ -252,16 +251,6 @@ def made(model, dataset, run):
         ("seed", getattr(model, "seed_", "")),
         ("threads", run.get("threads", "")),
     ]
-    versions = run.get("versions") or _versions()
-    rows += list(versions.items())
+    found = run.get("versions") or versions()
+    rows += list(found.items())
     return [(name, str(value)) for name, value in rows if value not in ("", None)]
-
-
-def _versions():
-    found = {"python": platform.python_version()}
-    for name in ("coterie", "torch", "numpy", "scikit-learn"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch.nn.functional import one_hot
 
-from ..deep import DeepClusterer
+from .codeless import WithoutAutoencoder
 
 
-class Generative(DeepClusterer):
+class Sampling(WithoutAutoencoder):
     """Generated rows of a cluster; the head holds the prior, the network generator and critic."""
 
     n_noise: int | None
