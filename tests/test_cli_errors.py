@@ -68,8 +68,12 @@ def snapshot(folder) -> dict:
         (["predict", "nowhere", "digits"], "is not a folder"),
         (["compare", "X", "--methods", ",", "--out", "c"], "names 0 methods; give at least 1"),
         (["compare", "X", "--methods", "leiden:*", "--out", "c"], "names 0 methods"),
-        (["compare", "X", "--methods", "kmeans", "--seeds", "0", "--out", "c"], "'0' is 0 seeds"),
-        (["bench", "digits", "--methods", "kmeans", "--seeds", "7-3"], "'7-3' is 0 seeds"),
+        (
+            ["compare", "X", "--methods", "kmeans", "--seeds", "0", "--out", "c"],
+            "'0' names no seeds",
+        ),
+        (["bench", "digits", "--methods", "kmeans", "--seeds", "a"], "'a' names no seeds"),
+        (["bench", "digits", "--methods", "kmeans", "--seeds", "7-3"], "'7-3' names no seeds"),
     ],
 )
 def test_a_wrong_word_gets_a_suggestion(words, hint, capsys, tmp_path, monkeypatch):

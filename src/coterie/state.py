@@ -104,7 +104,8 @@ def load_model(folder: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict
         raise StateError(f"{folder / 'model.json'} is not a coterie model")
     if about.get("format") != FORMAT:
         raise StateError(
-            f"{folder} has format {about.get('format')}, but {FORMAT} is read here; update coterie"
+            f"{folder} has format {about.get('format')}, but {FORMAT} is read here; "
+            "fit again, or load it with the version of coterie that saved it"
         )
     seal = about.pop("seal", None)
     if seal != _seal(about):

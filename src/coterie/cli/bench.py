@@ -74,9 +74,10 @@ def seeds(text: str) -> list[int]:
     elif match := re.fullmatch(r"(\d+)-(\d+)", text):
         found = list(range(int(match[1]), int(match[2]) + 1))
     else:
-        found = [int(part) for part in names(text)]
+        found = [int(part) for part in names(text) if part.isdigit()]
+        found = found if len(found) == len(names(text)) else []
     if not found:
-        raise ArgumentTypeError(f"'{text}' is 0 seeds; 5 is 0 to 4, 3-7 is 3 to 7, 0,4 those two")
+        raise ArgumentTypeError(f"'{text}' names no seeds; 5 is 0 to 4, 3-7 is 3 to 7, 0,4 those")
     return found
 
 

@@ -131,7 +131,8 @@ def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], b
     if ask.recipe is not None:
         if ask.recipe.kind != "image":
             raise DataError(
-                f"{folder} is a folder of images, the model was fitted on {ask.recipe.kind} rows"
+                f"{folder} is a folder of images, the model was fitted on {ask.recipe.kind} rows; "
+                "give those, or fit a model on images"
             )
         target = ask.recipe.shape[0], ask.recipe.shape[1]
         wants_colour = len(ask.recipe.shape) == 3

@@ -27,7 +27,9 @@ def fit_images(X, size: tuple[int, int], channels: int | None, notice, name: str
 def to_grey(X):  # (n, h, w, c) -> (n, h, w)
     """Return luma by the ITU-R 601 weights, as Pillow does; a fourth channel is ignored."""
     if X.shape[3] < 3:
-        raise DataError(f"images with {X.shape[3]} channels cannot be turned to grey")
+        raise DataError(
+            f"images with {X.shape[3]} channels cannot be turned to grey; give 1, 3 or 4"
+        )
     weights = np.array([0.299, 0.587, 0.114], np.float32)
     grey = X[..., :3].astype(np.float32) @ weights
     return np.rint(grey).astype(np.uint8) if X.dtype == np.uint8 else grey

@@ -169,7 +169,7 @@ def _embedded(records, text_key: str, path: Path, ask: Options, ids, labels) -> 
     if list(X.shape[1:]) != list(recipe.shape):
         raise DataError(
             f"{name}: embeddings have {X.shape[1]} numbers, the model was fitted on "
-            f"{recipe.shape[0]}"
+            f"{recipe.shape[0]}; take them from the same encoder"
         )
     texts = [str(record.get(text_key, "")) for record in records]
     codes, label_names = encode_labels(labels, name)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
 from ..base import Clusterer
 from ..data.rows import Rows
@@ -103,4 +104,5 @@ class CMEM(Clusterer):
         return log_joint(latents, head)
 
     def centers_in_input_space(self) -> Any:  # (k, *shape of a row)
+        check_is_fitted(self, "head_")
         return self._to_input(self.network_.decode(self.head_.centers).numpy())

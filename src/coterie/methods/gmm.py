@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
+from sklearn.utils.validation import check_is_fitted
 
 from ..base import Clusterer
 from ..data.rows import Rows
@@ -110,4 +111,5 @@ class GMM(Clusterer):
         return log_densities(latents, head)
 
     def centers_in_input_space(self) -> np.ndarray:
+        check_is_fitted(self, "head_")
         return self._to_input(self.network_.decode(self.head_.centers).numpy())

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
 from ..base import Clusterer
 from ..data.rows import Rows
@@ -65,6 +66,7 @@ class KMeans(Clusterer):
         return gaussian_scores(latents, head)
 
     def centers_in_input_space(self) -> np.ndarray:
+        check_is_fitted(self, "head_")
         return self._to_input(self.network_.decode(self.head_.centers).numpy())
 
 
@@ -104,6 +106,7 @@ class PCAKMeans(Clusterer):
         return gaussian_scores(self.embed(latents), head)
 
     def centers_in_input_space(self) -> np.ndarray:
+        check_is_fitted(self, "head_")
         flat = self.head_.centers @ self.head_.components.T + self.head_.mean
         return self._to_input(self.network_.decode(flat).numpy())
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
 from ..base import Clusterer
 from ..data.rows import Rows
@@ -65,4 +66,5 @@ class SubKMeans(Clusterer):
         return subspace_scores(latents, head)
 
     def centers_in_input_space(self) -> np.ndarray:
+        check_is_fitted(self, "head_")
         return self._to_input(self.network_.decode(self.head_.centers).numpy())

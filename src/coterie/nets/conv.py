@@ -22,7 +22,10 @@ class Conv(nn.Module):
         self.shape, self.embedding_dim = shape, embedding_dim
         c, h, w = shape
         if len(channels) != 3:
-            raise ValueError(f"channels={channels}: the conv net has 3 layers, not {len(channels)}")
+            raise ValueError(
+                f"channels={channels}: the conv net has 3 layers, not {len(channels)}; "
+                "give three numbers"
+            )
         # the papers' rule: no padding in the third layer unless the height divides by 8
         last_pad = 1 if h % 8 == 0 or min(h, w) < 9 else 0
         layers = ((5, 2), (5, 2), (3, last_pad))
