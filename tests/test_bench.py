@@ -208,14 +208,14 @@ def test_a_failing_run_is_recorded_and_not_retried(tmp_path):
 def test_plan_words():
     assert seeds("3") == [0, 1, 2] and seeds("3-5") == [3, 4, 5] and seeds("0,7") == [0, 7]
     assert read_methods(["kmeans:*", "gmm"]) == [("kmeans", "p"), ("kmeans", "r"), ("gmm", "")]
-    keys = ["ae_kmeans", "kmeans"]
-    assert read_settings(["n_init=3", "ae_kmeans.lr=0.1"], keys) == {
-        "ae_kmeans": {"n_init": 3, "lr": 0.1},
+    keys = ["dec", "kmeans"]
+    assert read_settings(["n_init=3", "dec.lr=0.1"], keys) == {
+        "dec": {"n_init": 3, "lr": 0.1},
         "kmeans": {"n_init": 3},
     }
-    grid = read_settings(["hidden=(16,8),(4)", "epochs=1,2"], ["ae_kmeans"], several=True)
-    assert grid == {"ae_kmeans": {"hidden": [(16, 8), (4,)], "epochs": [1.0, 2.0]}}
-    jobs = plan(["a"], [("ae_kmeans", "")], seeds=[0], grid=grid)
+    grid = read_settings(["hidden=(16,8),(4)", "epochs=1,2"], ["dec"], several=True)
+    assert grid == {"dec": {"hidden": [(16, 8), (4,)], "epochs": [1.0, 2.0]}}
+    jobs = plan(["a"], [("dec", "")], seeds=[0], grid=grid)
     assert len(jobs) == 4 and jobs[-1].settings == {"hidden": (4,), "epochs": 2.0}
 
 
