@@ -16,10 +16,10 @@ def main(job: dict) -> None:
     X = np.load(job["root"] + "/x.npy")
     unseeded = quick("dec", batch_size=20, random_state=None).fit(X)
     np.save(f"{job['root']}/unseeded-{os.environ['RANK']}.npy", unseeded.transform(X))
-    for key in job["keys"]:
-        model = quick(key, batch_size=20).fit(X)
+    for case, (key, changes) in job["cases"].items():
+        model = quick(key, batch_size=20, **changes).fit(X)
         if os.environ["RANK"] == "0":
-            folder = f"{job['root']}/{key}"
+            folder = f"{job['root']}/{case}"
             model.save(folder)
             np.savez(
                 folder + "/made.npz",

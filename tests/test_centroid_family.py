@@ -239,6 +239,23 @@ def test_dcn_moves_centres_as_rows_would_one_by_one():
     assert all(slope.abs().max() > 0 for slope in slopes)
 
 
+def test_dcn_probabilities_are_those_of_round_gaussians_as_wide_as_its_clusters():
+    bench = Bench("dcn")
+    z, centers = bench.engine.encode_all(), bench.head.centers.tolist()
+    expected = twin.round_gaussians(z.tolist(), centers)
+    found = bench.method.probabilities(bench.method.assign(z, bench.head))
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("epochs", [0, 3])
+def test_dcn_knows_the_width_of_its_finished_clusters(epochs, blobs):
+    model = quick("dcn", epochs=epochs).fit(blobs[0])
+    expected = twin.round_gaussians(
+        model.transform(blobs[0]).tolist(), model.head_.centers.tolist()
+    )
+    np.testing.assert_allclose(model.predict_proba(blobs[0]), expected, atol=1e-4)
+
+
 def test_target_equals_q_only_where_dec_stands_still():
     one_hot = torch.eye(3).repeat(4, 1)
     same = torch.tensor([[0.2, 0.5, 0.3]]).repeat(7, 1)

@@ -112,6 +112,7 @@ def test_schedules():
     assert steps[int(np.argmax(cycle))] == pytest.approx(0.3)
     decay = [Optim(lr=1.0, schedule="polynomial").rate(s) for s in steps]
     assert decay[0] == 1 and all(a > b for a, b in itertools.pairwise(decay))
+    assert Optim(lr=1.0, schedule="polynomial").rate(0.5) == pytest.approx(0.7821, abs=1e-4)
     assert Optim(lr=1.0, schedule="polynomial").rate(1.0) == pytest.approx(0.1)
     assert {Optim(lr=0.3).rate(s) for s in steps} == {0.3}
 

@@ -1,6 +1,7 @@
 """Kith and its parts: loss, gradients, merging, graph, features."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +32,8 @@ from coterie.parts.merge import (
     one_hot,
     spectral_merge,
 )
+from reference import features as twin
+from reference.assign import target_distribution
 
 
 def rand(*shape, seed=0):
@@ -218,6 +221,27 @@ def test_gradient_of_the_loss_by_finite_differences():
     assert torch.autograd.gradcheck(value, [t.requires_grad_() for t in inputs])
 
 
+def test_refining_aims_at_the_sharpened_mean_of_each_neighbourhood():
+    method, batch, head = small_problem()
+    z, graph, network = head.z, head.graph, batch.network
+    merge = torch.eye(3)[torch.arange(5) % 3].double()  # five outputs, three clusters
+    params = {"weight": head.over.data[:, :5] * 9, "bias": head.over_bias.data[:5]}
+    head = Head(params, {"merge": merge}, {"z": z, "graph": graph, "target": torch.zeros(12, 3)})
+    head.double().graph = graph
+    with torch.no_grad():
+        labels = method.update(SimpleNamespace(network=network), head)
+        assert network.training  # asked in its settled state, and given back as it was
+        outputs = (network.eval().body(z) @ head.weight + head.bias).softmax(1).tolist()
+    q = [[p[0] + p[3], p[1] + p[4], p[2]] for p in outputs]
+    around = []
+    for i in range(12):
+        circle = [q[i], *(q[j] for j in graph[i].tolist())]
+        around.append([sum(row[c] for row in circle) / len(circle) for c in range(3)])
+    expected = torch.tensor(target_distribution(around), dtype=torch.float64)
+    torch.testing.assert_close(head.target, expected)
+    assert labels.tolist() == [row.index(max(row)) for row in q]
+
+
 def test_normalised_cut_against_a_loop_and_its_order():
     labels, graph = torch.from_numpy(rng().integers(3, size=40)), exact(rand(40, 2), 4)
     ends = [(int(labels[i]), int(labels[b])) for i in range(40) for b in graph[i]]
@@ -310,6 +334,27 @@ def test_hog_sees_direction_not_brightness():
     made = kinds.hog(images)
     assert made.shape == (3, 576)
     assert (made[0] - made[1]).norm() < 0.1 * (made[0] - made[2]).norm()
+
+
+@pytest.mark.parametrize("shape", [(1, 32, 32), (1, 8, 8), (3, 40, 36)])
+def test_hog_against_loops(shape):
+    images = rand(2, *shape).double() ** 4  # some edges far stronger than others
+    expected = [twin.hog(image) for image in images.tolist()]
+    made = kinds.hog(images)
+    torch.testing.assert_close(made, torch.tensor(expected, dtype=torch.float64))
+    assert 0.05 < (made >= 0.2 - 1e-9).double().mean() < 0.5  # where the clipping matters
+
+
+def test_image_features_are_components_of_hog_and_half_as_heavy_ones_of_pixels():
+    images = rand(90, 1, 8, 8).double() ** 4
+    hog, pixels = kinds.hog(images).numpy(), images.flatten(1).numpy()
+    features = kinds.Features("image", (1, 8, 8)).double()
+    made = features.fit(images, torch.Generator().manual_seed(0))(images)
+    for ours, x, weight in ((made[:, :50], hog, 1.0), (made[:, 50:], pixels, 0.5)):
+        u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+        parts = torch.from_numpy(u * s)[:, :50]
+        parts *= weight / parts.square().mean().sqrt()
+        torch.testing.assert_close(ours @ ours.T, parts @ parts.T, atol=1e-3, rtol=1e-3)
 
 
 def test_skewed_columns_are_logged_in_the_users_units():

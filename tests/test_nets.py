@@ -53,6 +53,24 @@ def test_starting_weights_depend_on_the_generator_only(initializer):
     assert all(torch.isfinite(p).all() for p in a.parameters())
 
 
+@pytest.mark.parametrize(
+    ("initializer", "deviation", "bias"),
+    [
+        ("xavier", (2 / (200 + 300)) ** 0.5, 0),
+        ("glorot_bias", (2 / (200 + 300)) ** 0.5, (1 / 300) ** 0.5),
+        ("uniform", 0.05 / 3**0.5, 0),
+        ("normal", 0.01, 0),
+        ("fan_in", (1 / 3 / 200) ** 0.5, 0),
+    ],
+)
+def test_starting_weights_spread_as_announced(initializer, deviation, bias):
+    layer = make("mlp", (200,), hidden=(300,), initializer=initializer).encoder[0]
+    assert layer.weight.std().item() == pytest.approx(deviation, rel=0.02)
+    assert layer.bias.std().item() == pytest.approx(bias, rel=0.2)
+    widest = layer.weight.abs().max().item() / deviation
+    assert widest > 3 if initializer == "normal" else widest == pytest.approx(3**0.5, rel=1e-3)
+
+
 @pytest.mark.parametrize("pretrain", ["plain", "denoise", "layerwise"])
 def test_pretraining_lowers_the_reconstruction_error(pretrain, digits):
     X = digits[0][:600].astype(np.float32) / 16

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 
 def _has_decoder(self: "Decoding") -> bool:
@@ -31,7 +30,7 @@ class Decoding:
     @available_if(_has_decoder)
     def centers_in_input_space(self) -> np.ndarray:  # (k, *shape of a row)
         """The cluster centres, decoded."""
-        check_is_fitted(self, "head_")
+        self._check_clusters()
         with torch.inference_mode():
             return self._to_input(self._decode(self.head_.centers).numpy())
 

@@ -62,3 +62,14 @@ def fuzzy_membership(dist, fuzzifier):
     """As printed: 1 / sum over k' of (f_k / f_k')^(2/(m-1)), for plain distances."""
     power = 2 / (fuzzifier - 1)
     return [[1 / sum((f / other) ** power for other in row) for f in row] for row in dist]
+
+
+def round_gaussians(z, centers):
+    """Posterior of equal round Gaussians, as wide as the rows lie around their nearest centre."""
+    distances = squared_distances(z, centers)
+    variance = sum(min(row) for row in distances) / (len(z) * len(z[0]))
+    table = []
+    for row in distances:
+        kernel = [math.exp(-d / (2 * variance)) for d in row]
+        table.append([value / sum(kernel) for value in kernel])
+    return table
