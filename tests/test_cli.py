@@ -107,7 +107,7 @@ def test_summary_marks_the_evaluation(fitted, capsys):
     assert main(["fit", "--resume", "--out", str(fitted)]) == 0
     told = capsys.readouterr().out
     assert "3 of 3 clusters used" in told and "30 (33.3 %)" in told
-    assert "silhouette" in told and "k-means on raw data" in told
+    assert "silhouette" in told and "k-means on the data" in told
     assert "evaluation only" in told and "ACC" in told
 
 

@@ -32,13 +32,14 @@ def finished(data, tmp_path):
 
 
 def refused(capsys, *words) -> str:
-    """Run a command that must fail with exit code 2 and one line; return the line."""
+    """Run a command that must fail with exit code 2 and one message; return it as a line."""
     assert main([str(word) for word in words]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    lines = captured.err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("coterie: "), captured.err
-    return lines[0]
+    told = captured.err
+    assert told.startswith("coterie: ") and told.count("coterie: ") == 1, told
+    assert "Traceback" not in told and all(line.strip() for line in told.splitlines())
+    return " ".join(told.split())
 
 
 def snapshot(folder) -> dict:
@@ -58,6 +59,7 @@ def snapshot(folder) -> dict:
         (["fit", "X", "--time-budget", "soon"], "90, 90s, 5m or 1h"),
         (["fit", "digitz", "--clusters", "3"], "Did you mean 'digits'?"),
         (["fit", "--clusters", "3"], "give DATA"),
+        (["fit", "--resume", "--out", "nowhere"], "nowhere holds no run to resume; give DATA"),
         (["fit", "X", "Y"], "do not know what to do with 'Y'"),
         (["bench", "pendigit_s", "--methods", "kmeans"], "did you mean pendigits?"),
         (["bench", "digits", "--methods", "kmeans:q"], "it has: p, r"),

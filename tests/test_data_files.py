@@ -226,6 +226,20 @@ def test_a_category_and_a_gap_are_named(tmp_path, kind):
     assert "--drop colour,gap" in text and "'ok'" not in text
 
 
+def test_a_model_in_want_of_a_column_does_not_advise_to_drop_it(tmp_path):
+    recipe = load(write(tmp_path / "a.csv", [["a", "b"], [1, 2], [3, 4]])).recipe
+    gap = write(tmp_path / "b.csv", [["a", "b"], [1, ""], [3, 4]])
+    for more, advised in (({}, True), ({"recipe": recipe}, False)):
+        with pytest.raises(DataError, match="fill missing values") as refusal:
+            load(gap, **more)
+        assert ("--drop" in str(refusal.value)) == advised
+
+
+def test_a_data_set_is_shown_in_one_line():
+    shown = repr(load(["red apple", "green pear", "red pear"]))
+    assert shown.startswith("<Dataset") and "3 rows" in shown and "apple" not in shown
+
+
 def test_a_category_of_numbers_is_named():
     frame = pd.DataFrame({"a": range(4), "b": pd.Series([1, 2, 1, 2]).astype("category")})
     with pytest.raises(

@@ -61,6 +61,13 @@ def test_mixed_sizes_and_colour(folder, said):
     assert load(path, image_size="4x5", notice=said.append).X.shape == (10, 4, 5, 3)
 
 
+def test_images_without_a_usual_size_get_one_in_the_middle(tmp_path, said):
+    for i, (h, w) in enumerate([(10, 30), (10, 30), (20, 20), (24, 22), (30, 20), (40, 26)]):
+        save(tmp_path / f"{i}.png", np.full((h, w), i, np.uint8))
+    assert load(tmp_path, notice=said.append).X.shape == (6, 22, 24)
+    assert "6 of 6 images resized to 22x24" in said[0]
+
+
 def test_photographs_are_shrunk_unless_a_size_is_given(tmp_path, said, monkeypatch):
     for i in range(3):
         save(tmp_path / f"{i}.png", np.full((300, 400, 3), 80 * i, np.uint8))

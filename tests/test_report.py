@@ -124,6 +124,16 @@ def test_effect_size_by_hand_and_sparse_equals_dense():
     np.testing.assert_allclose(cards.effect_sizes(sp.csr_matrix(X), labels, 4), d, atol=1e-9)
 
 
+def test_a_column_that_splits_cleanly_is_as_far_apart_as_can_be():
+    labels = np.arange(30) % 2
+    X = np.stack([labels, 1 - labels, np.full(30, 7), np.arange(30)], 1).astype(float)
+    np.testing.assert_array_equal(
+        cards.effect_sizes(X, labels, 2)[:, :3], [[-20, 20, 0], [20, -20, 0]]
+    )
+    card = cards.feature_card(X, labels, list("abcd"), cards.effect_sizes(X, labels, 2), 1)
+    assert "a" in str(card) and "b" in str(card)
+
+
 def test_rule_finds_the_box():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(800, 3))

@@ -187,6 +187,11 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             X = X.X
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
+        if isinstance(X, list) and X and all(isinstance(x, str) for x in X):
+            raise ValueError(
+                f"X is {len(X)} texts, and methods want numbers; data = coterie.load_data(X) makes "
+                "them, and load_data(new_texts, recipe=data.recipe) the same ones of new texts"
+            )
         if is_frame(X):
             check_columns(X)
         if isinstance(X, np.ndarray) and X.ndim == 4:

@@ -271,8 +271,9 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
             text = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
             self.notes_.append(text)
             if used == 1:
+                longer = "pre-train longer, " if self.init == "pretrained" else ""
                 warnings.warn(
-                    f"{text}: the result has collapsed; scale the input, pre-train longer, "
+                    f"{text}: the result has collapsed; scale the input, {longer}"
                     "or lower the learning rate",
                     stacklevel=4,
                 )

@@ -85,7 +85,7 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _explain(error: Exception) -> int:
-    """One line on standard error, and the exit code."""
+    """What went wrong on standard error, and the exit code."""
     if isinstance(error, (ValueError, ImportError)):  # bad input, or an extra that is missing
         code, text = 2, str(error)
     elif isinstance(error, OSError):
@@ -97,7 +97,8 @@ def _explain(error: Exception) -> int:
         code, text = 2, str(error)
         if not isinstance(error, TrainingError):
             code, text = 1, f"unexpected {type(error).__name__}: {text} (--debug shows where)"
-    print(f"coterie: {' '.join(text.split())}", file=sys.stderr)
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    print("coterie: " + "\n".join(lines), file=sys.stderr)
     return code
 
 

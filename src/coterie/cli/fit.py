@@ -38,6 +38,8 @@ def run(argv: list[str]) -> int:
         help_with(_resumed(args, cls, out, begun) if begun else _fresh(args, cls, out))
         return 0
     old = runs.check_target(out, resume=args.resume, overwrite=args.overwrite)
+    if args.resume and not old and args.data is None:
+        raise UsageError(f"{out} holds no run to resume; give DATA to begin one")
     if old and args.resume and not args.overwrite:
         plan = _resumed(args, cls, out, old)
         if old["status"] == "done":
@@ -110,7 +112,7 @@ def build_parser(cls) -> Parser:
         "--baseline",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="run k-means on the raw data beside it",
+        help="run k-means on the data themselves beside it",
     )
     add_data_flags(parser)
     add_method_flags(parser, cls)

@@ -130,7 +130,7 @@ def _estimator(plan: Plan, dataset):
 
 
 def score(plan: Plan, estimator, dataset) -> dict:
-    """Label-free scores, k-means on the raw data beside them, and the classes where known."""
+    """Label-free scores, k-means on the data beside them, and the classes where known."""
     from coterie import metrics
     from coterie.data.chunks import pick
 

@@ -42,7 +42,7 @@ def show_run(run: Run):
     table.add_column("")
     table.add_column(meta["method"], justify="right")
     if rival:
-        table.add_column("k-means on raw data", justify="right")
+        table.add_column("k-means on the data", justify="right")
     for name, value in scores.items():
         if name == "sizes":
             continue

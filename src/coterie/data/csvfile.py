@@ -106,7 +106,7 @@ class CsvTable:
         for cells in wrong:
             cells.rows = done
         if wrong:
-            refuse(str(self.path), wrong)
+            refuse(str(self.path), wrong, again=fitted is not None)
         X = np.concatenate(blocks) if blocks else np.empty((done, 0), np.float32)
         if exact and not fitted and not narrow(X.min(0), X.max(0)).any():
             X = X.astype(np.float32)

@@ -59,6 +59,10 @@ class Dataset:
                     f"{self.name}: {len(values)} {what} for {len(self)} rows; give one per row"
                 )
 
+    def __repr__(self) -> str:
+        known = f", {len(self.label_names)} known classes" if self.label_names else ""
+        return f"<Dataset {self.name}: {len(self)} rows of {self.X.shape[1:]}, {self.kind}{known}>"
+
     def __len__(self) -> int:
         return self.X.shape[0]
 

@@ -142,6 +142,9 @@ def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], b
     else:
         # of equally common sizes the smaller one: nothing is blown up without need
         common = min(sizes, key=lambda size: (-sizes[size], size))
+        if 2 * sizes[common] < len(heads):  # no usual size: one in the middle of all
+            middle = np.median([size for size, _ in heads.values()], axis=0)
+            common = int(middle[0]), int(middle[1])
         target = ask.image_size or _affordable(common)
         if not ask.image_size and target != common:
             hint = "; --image-size (image_size=) sets another size"

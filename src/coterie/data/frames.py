@@ -100,7 +100,7 @@ class _Columns:
             if precise:
                 exact[j] = values
         if bad:
-            refuse(self.name, bad)
+            refuse(self.name, bad, again=fitted is not None)
         if exact:
             X = X.astype(np.float64)
             for j, values in exact.items():

@@ -116,7 +116,7 @@ class ParquetTable(ArrowTable):
         checks = [self.judge(column, self._numbers(column), fitted) for column in numeric]
         bad = [problem for problem, _ in checks if problem]
         if bad:
-            refuse(self.name, bad)
+            refuse(self.name, bad, again=fitted is not None)
         dtype = np.dtype(np.float64 if any(precise for _, precise in checks) else np.float32)
         size, free = dtype.itemsize * self.rows * len(numeric), shutil.disk_usage(path.parent).free
         if size > free:

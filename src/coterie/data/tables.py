@@ -77,8 +77,11 @@ class BadCells:
         )
 
 
-def refuse(name: str, bad: list[BadCells]) -> None:
-    """Raise the error that names the columns and what can be done about each kind."""
+def refuse(name: str, bad: list[BadCells], again: bool = False) -> None:
+    """Raise the error that names the columns and what can be done about each kind.
+
+    `again`: a fitted model wants just these columns, none can be left out.
+    """
     advice = []
     drop = ",".join(cells.column for cells in bad[:5])
     if any(re.match(r"'[+-]?\d*,\d+'", cells.first) for cells in bad):
@@ -87,9 +90,13 @@ def refuse(name: str, bad: list[BadCells]) -> None:
         advice.append("turn categories into numbers (for example one 0/1 column per value)")
     if any(cells.missing or cells.infinite for cells in bad):
         advice.append("fill missing values (for example with the column's mean or median)")
-    advice.append(f"or leave the column out: --drop {drop}")
-    if any(cells.text == cells.rows for cells in bad):
-        advice.append("or use it as names or known classes: --id-column, --label-column")
+    if not again:
+        advice.append(f"or leave the column out: --drop {drop}")
+    if not again and any(cells.text == cells.rows for cells in bad):
+        advice.append(
+            "or use it as names or known classes, --id-column, --label-column, or cluster the "
+            "texts in it: --text-column"
+        )
     more = f"\n  ... and {len(bad) - 5} more columns" if len(bad) > 5 else ""
     raise DataError(
         f"{name} has cells that are not numbers:\n  "

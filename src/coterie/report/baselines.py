@@ -1,4 +1,4 @@
-"""Plain k-means beside the result: on the raw data and on the embedding."""
+"""Plain k-means beside the result: on the scaled data and on the embedding."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ SCORE_ROWS = 3000
 
 
 def compare(facts, X, seed=0):
-    """Rows of a table: this result, k-means on raw data, k-means on the embedding.
+    """Rows of a table: this result, k-means on the data themselves, k-means on the embedding.
 
     Each has labels, its agreement with this result (adjusted Rand index) and the silhouette in
     both spaces, so that no method is judged only in the space that was made for it.
@@ -23,7 +23,11 @@ def compare(facts, X, seed=0):
     out = [{"key": "this", "name": "this result", "labels": facts.labels}]
     if 2 <= facts.used < facts.n:
         out += [
-            {"key": "raw", "name": "k-means on the raw data", "labels": _fit(raw, facts, seed)},
+            {
+                "key": "raw",
+                "name": "k-means on the data themselves",
+                "labels": _fit(raw, facts, seed),
+            },
             {
                 "key": "embedding",
                 "name": "k-means on the embedding",

@@ -84,9 +84,10 @@ def effect_sizes(X, labels, k):  # (n, d), (n,) -> (k, d)
     var_in = np.maximum(_ratio(total2, count) - mean_in**2, 0)
     var_out = np.maximum(_ratio(total2.sum(0) - total2, rest) - mean_out**2, 0)
     spread = np.sqrt((count * var_in + rest * var_out) / n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        d = np.where(spread > 1e-9 * (abs(mean_in) + 1e-9), (mean_in - mean_out) / spread, 0.0)
-    return np.clip(np.where(count > 0, d, 0.0), -20, 20)
+    apart, least = mean_in - mean_out, 1e-9 * (abs(mean_in) + abs(mean_out) + 1e-9)
+    apart = np.where(abs(apart) > least, apart, 0.0)
+    d = apart / np.maximum(spread, least)  # two values, one on each side, are as far as can be
+    return np.clip(np.where((count > 0) & (rest > 0), d, 0.0), -20, 20)
 
 
 def feature_card(X, labels, columns, d, j, most=5, seed=0):

@@ -169,7 +169,7 @@ def gap(za, zb, a, b):  # (na, d), (nb, d), (d,), (d,) -> float
 
 
 def raw_parts(facts, raw_labels):
-    """Groups that plain k-means on the raw data cuts apart: {group: (largest part, second)}.
+    """Groups that plain k-means on the data themselves cuts apart: {group: (largest part, second)}.
 
     Not a reason to distrust (better methods differ from k-means), but the place to look first:
     an embedding is shaped by its method and shows even a wrong merger as one tidy island.

@@ -44,6 +44,8 @@ def _sizes(facts):
     big, small = int(facts.sizes.argmax()), int(np.flatnonzero(facts.sizes == sizes.min())[0])
     ratio = sizes.max() / sizes.min()
     word = "about equal" if ratio < 1.6 else "of similar size" if ratio < 3 else "of unequal size"
+    if ratio == 1:
+        return f"The groups are of equal size, each with {percent(sizes[0] / facts.n)}."
     return (
         f"The groups are {word}: the largest (group {big}) holds "
         f"{percent(sizes.max() / facts.n)}, the smallest (group {small}) "
@@ -54,16 +56,16 @@ def _sizes(facts):
 def _against(agreement):
     if agreement > 0.85:
         return (
-            "Plain k-means on the raw data finds nearly the same groups "
+            "Plain k-means on the data themselves finds nearly the same groups "
             f"(agreement {agreement:.2f} of 1), so a simpler method may do."
         )
     if agreement > 0.5:
         return (
-            "Plain k-means on the raw data finds a related picture "
+            "Plain k-means on the data themselves finds a related picture "
             f"(agreement {agreement:.2f} of 1)."
         )
     return (
-        "Plain k-means on the raw data sorts quite differently "
+        "Plain k-means on the data themselves sorts quite differently "
         f"(agreement {agreement:.2f} of 1): look at the members before you choose."
     )
 
@@ -113,7 +115,7 @@ def first_look(parts):
         return ""
     worst = sorted(parts, key=lambda j: parts[j][0])[:4]
     return (
-        f"Look first at {groups(sorted(worst))}: plain k-means on the raw data cuts "
+        f"Look first at {groups(sorted(worst))}: plain k-means on the data themselves cuts "
         f"{'it' if len(worst) == 1 else 'them'} apart, so more than one kind may be inside."
     )
 
