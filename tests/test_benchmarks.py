@@ -22,10 +22,16 @@ def test_parity_takes_turns_with_the_engine(folder):
     assert ratio > 0 and gap < 1e-5  # the same steps as by hand
 
 
-def test_our_side_of_the_comparison_with_peers():
+@pytest.mark.parametrize("side, goal", [("same", None), ("default", 0.01)])
+def test_our_side_of_the_comparison_with_peers(side, goal, tmp_path):
     job = {"dataset": "digits", "data_dir": None, "rows": 200, "seed": 0, "method": "dec"}
-    job |= {"side": "same", "pretrain_epochs": 1, "epochs": 2, "threads": 1}
+    job |= {"side": side, "pretrain_epochs": 1, "epochs": 2, "threads": 1}
+    job |= {"goal": goal, "cache": str(tmp_path)}
     command = [sys.executable, str(FOLDER / "peers_worker.py"), json.dumps(job)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.strip().splitlines()[-1])
-    assert found["epoch_cpu"] > 0 and 0 <= found["nmi"] <= 1
+    if goal is None:
+        assert found["epoch_cpu"] > 0 and 0 <= found["nmi"] <= 1
+    else:  # it stops at the goal: a course and no scores
+        assert found["nmi"] is None and found["course"][-1][2] >= goal
+        assert list(tmp_path.glob("ours-digits-200-0.json"))

@@ -341,8 +341,10 @@ def test_generated_rows_have_the_mean_and_the_deviation_of_their_cluster(blobs):
         np.testing.assert_allclose((drawn.mean(0) - center) / deviation, 0, atol=0.03)
 
 
-def test_cm_em_climbs_and_finds_the_clusters_of_the_toy():
+def test_cm_em_climbs_and_finds_the_clusters_of_the_toy(tmp_path):
     model = CMEM(5, random_state=0, variance=0.05).fit(TOY)
+    model.save(tmp_path / "model")
+    assert coterie.load(tmp_path / "model").n_iter_ == model.n_iter_ > 1
     assert farthest(torch.from_numpy(model.centers_in_input_space())) < 0.05
     far = CMEM(5, random_state=0, max_iter=3, scale="none").fit(TOY * 1000)  # exponents of -1e6
     assert np.isfinite(far.predict_proba(TOY * 1000)).all()
