@@ -108,6 +108,7 @@ def test_summary_marks_the_evaluation(fitted, capsys):
     told = capsys.readouterr().out
     assert "3 of 3 clusters used" in told and "30 (33.3 %)" in told
     assert "silhouette" in told and "k-means on the data" in told
+    assert f"written to {fitted}" in told.replace("\n", "")
     assert "evaluation only" in told and "ACC" in told
 
 

@@ -22,7 +22,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("data", metavar="DATA", help="as for coterie fit")
     parser.add_argument("--methods", type=names, required=True, metavar="M[:VARIANT],...")
     parser.add_argument("--clusters", type=whole, metavar="K")
-    parser.add_argument("--seeds", type=seeds, default=[0], metavar="N|A-B|A,B")
+    parser.add_argument(
+        "--seeds", type=seeds, default=[0], metavar="N|A-B|A,B", help="(default: 0 alone)"
+    )
     parser.add_argument("--out", required=True, metavar="DIR")
     parser.add_argument("--set", action="append", default=[], metavar="[M.]KEY=VALUE")
     parser.add_argument("--threads", type=whole, metavar="N")

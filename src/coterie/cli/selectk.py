@@ -26,10 +26,18 @@ def run(argv: list[str]) -> int:
         description=DESCRIPTION,
     )
     parser.add_argument("data", metavar="DATA", help="as for coterie fit")
-    parser.add_argument("--method", default=registry.DEFAULT, metavar="M[:V]")
+    parser.add_argument(
+        "--method", default=registry.DEFAULT, metavar="M[:V]", help=f"(default: {registry.DEFAULT})"
+    )
     parser.add_argument("--from", dest="low", type=whole, default=2, metavar="A")
     parser.add_argument("--to", dest="high", type=whole, default=20, metavar="B")
-    parser.add_argument("--seeds", type=whole, default=2, metavar="N", help="fits at each k, 2+")
+    parser.add_argument(
+        "--seeds",
+        type=whole,
+        default=2,
+        metavar="N",
+        help="fits at each k, at least 2 (default: 2)",
+    )
     parser.add_argument("--out", metavar="DIR", help="(default: runs/DATA-METHOD-k)")
     parser.add_argument("--overwrite", action="store_true", help="replace earlier curves")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")

@@ -58,7 +58,9 @@ def show_run(run: Run):
             beside = meta.get("evaluation_kmeans", {})
             table.add_row(*row, *([_number(beside.get(name))] if rival else []))
     out.print(table)
-    out.print(Text(f"\nwritten to {run.path}", style="dim"))
+    page = run.path / "report.html"
+    look = f"; look at {page}" if page.exists() else ""
+    out.print(Text(f"\nwritten to {run.path}{look}", style="dim"))
 
 
 def show_scores(scores: dict):
