@@ -261,10 +261,9 @@ class CueGAN(Sampling):
 
     @torch.no_grad()
     def _learn_prior(self, batch: Batch, head: Head) -> None:
-        if not isinstance(self.prior, str) or self.prior != "learned":
-            return
-        logits = linear(batch.network.classifier(batch.clean), head.weight, head.bias)
-        learn_prior_(head.prior, batch.mean(torch.softmax(logits, 1)), self.prior_rate)
+        if isinstance(self.prior, str) and self.prior == "learned":
+            logits = linear(batch.network.classifier(batch.clean), head.weight, head.bias)
+            learn_prior_(head.prior, batch.mean(torch.softmax(logits, 1)), self.prior_rate)
 
     def _follow(self, step: Step, head: Head) -> None:
         if self.slow:
