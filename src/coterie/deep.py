@@ -191,6 +191,12 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
         recipe = self.recipe()
         return Optim(kind=self.pretrain_optimizer, lr=recipe.lr, schedule=recipe.schedule)
 
+    def _last_update(self, engine: Engine) -> None:
+        """Head and labels of the finished network; the last update was some steps ago."""
+        with torch.no_grad():
+            engine.labels = self.update(View(engine), engine.head)
+        engine.world.broadcast(list(engine.head.tensors().values()))
+
     def _update_hook(self) -> Any:
         return self.update if type(self).update is not DeepClusterer.update else None
 

@@ -1,6 +1,6 @@
 """DCN: a k-means-friendly embedding by turns (Yang, Fu, Sidiropoulos, Hong 2017)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +15,6 @@ from ..parts.centers import kmeans, running_mean
 from ..phases import Call, Phase
 from ..pretrain import reconstruction
 from .kmeans import gaussian_scores
-
-if TYPE_CHECKING:
-    from ..engine import Engine
 
 
 class DCN(DeepClusterer):
@@ -79,13 +76,7 @@ class DCN(DeepClusterer):
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
         train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)
-        return [train, Call(self._finish, "finish")]
-
-    def _finish(self, engine: "Engine") -> None:
-        """Labels and variance of the finished network; the last update was some steps ago."""
-        with torch.no_grad():
-            engine.labels = self.update(View(engine), engine.head)
-        engine.world.broadcast(list(engine.head.tensors().values()))
+        return [train, Call(self._last_update, "finish")]
 
     def train_step(self, step: Step, head: Head) -> None:
         self.move_centers(step.batch, head)

@@ -174,9 +174,7 @@ class DEKM(DeepClusterer):
 
     def _finish(self, engine: "Engine") -> None:
         """Centres, rotation and labels of the finished network."""
-        with torch.no_grad():
-            engine.labels = self.update(View(engine), engine.head)
-        engine.world.broadcast(list(engine.head.tensors().values()))
+        self._last_update(engine)
         spent = sum(engine.seconds.values())
         if spent:
             share = self._kmeans_seconds / spent
