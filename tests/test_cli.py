@@ -112,6 +112,18 @@ def test_summary_marks_the_evaluation(fitted, capsys):
     assert "evaluation only" in told and "ACC" in told
 
 
+def test_summary_and_page_say_what_the_time_budget_cut(table, tmp_path, capsys):
+    words = ["fit", str(table), "--method", "dec", "--clusters", "3", "--drop", "name,who"]
+    words += ["--hidden", "8", "--epochs", "100000", "--tol", "0", "--time-budget", "0.5s"]
+    out = tmp_path / "r"
+    assert main([*words, "--report", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    cut = "time budget ended phase 'train' after "
+    assert f"note: the {cut}" in told
+    page = (out / "report.html").read_text()
+    assert cut.replace("'", "&#39;") in page
+
+
 def test_quiet_prints_nothing(table, tmp_path, capsys):
     words = ["fit", str(table), "--method", "kmeans", "--clusters", "3", "--drop", "name,who"]
     assert main([*words, "--out", str(tmp_path / "r"), "--quiet"]) == 0

@@ -58,6 +58,7 @@ def snapshot(folder) -> dict:
         (["fit", "X", "--method", "kmeans", "--n-init", "2.5"], "'2.5' is not of type int"),
         (["fit", "X", "--time-budget", "soon"], "90, 90s, 5m or 1h"),
         (["fit", "digitz", "--clusters", "3"], "Did you mean 'digits'?"),
+        (["fit", "digits", "--words", "9"], "--words 9 does not apply to digits, which is image"),
         (["fit", "--clusters", "3"], "give DATA"),
         (["fit", "--resume", "--out", "nowhere"], "nowhere holds no run to resume; give DATA"),
         (["fit", "X", "Y"], "do not know what to do with 'Y'"),

@@ -583,6 +583,14 @@ def test_options_that_do_not_apply_are_refused(tmp_path, source, options):
         load(path, recipe=recipe, **options)
 
 
+@pytest.mark.parametrize("option", ["columns", "drop"])
+def test_columns_are_not_chosen_beside_a_column_of_texts(tmp_path, option):
+    path = write(tmp_path / "t.csv", [("said", "age"), ("red apple", 2), ("green pear", 3)])
+    assert load(path, text_column="said").kind == "text"
+    with pytest.raises(DataError, match=f"--{option}.* does not apply to a column of texts"):
+        load(path, text_column="said", **{option: "age"})
+
+
 def test_new_rows_obey_the_recipe_and_say_so(tmp_path):
     path = write(tmp_path / "t.csv", [("a", "b"), (1, 2)])
     with pytest.raises(DataError, match="no column 'zz'"):

@@ -55,6 +55,7 @@ def blobs(centers, n=200, seed=0):
 def test_separate_groups_raise_no_doubt():
     f = cluster_facts(*blobs([[0, 0], [20, 0], [0, 20]]))
     assert words.warnings(f) == []
+    assert words.warnings(f, notes=["cut short"])[0]["text"] == "Cut short."
     assert [f.verdict(j) for j in range(3)] == ["clear"] * 3
     assert words.headline(f) == "600 rows in 3 groups"
 

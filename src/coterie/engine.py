@@ -124,6 +124,11 @@ class Engine(Resuming):
                 self._fit_budget(pace, interval, most)
             self.progress.step(self.step)
             self._maybe_save()
+        if self.step == self.limit < most:
+            self.notes.append(
+                f"the time budget ended phase {phase.name!r} after {self.limit / steps:.3g} of "
+                f"{most / steps:.3g} epochs"
+            )
         if phase.average and self.step:
             for p, total in zip(self._trained(), self._average):
                 p.data.copy_(total / self.step)

@@ -8,7 +8,7 @@ from coterie.files import to_toml
 from .bench import read_methods, read_settings, seeds
 from .fitting import Plan, fit_run
 from .flags import Parser, UsageError, duration, names, whole
-from .source import add_data_flags, data_options, load
+from .source import add_data_flags, data_options, load_for
 from .summary import NAMES, console
 
 
@@ -42,7 +42,7 @@ def run(argv: list[str]) -> int:
     settings = read_settings(args.set, [key for key, _ in methods])
     options = data_options(args)
     most = max(get(key).words for key, _ in methods)  # all of them see the same rows
-    dataset = load(args.data, {"words": most} | options)
+    dataset = load_for(most, args.data, options)
     finished = {}
     for key, variant in methods:
         cls = get(key)

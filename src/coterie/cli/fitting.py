@@ -13,7 +13,7 @@ import numpy as np
 from coterie import runs
 from coterie.versions import versions
 
-from .source import absolute, check_same, load
+from .source import absolute, check_same, load_for
 
 BASELINE_ROWS = 20_000  # k-means beside the method learns from at most this many rows
 
@@ -72,7 +72,8 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                 estimator.set_params(verbose=int(not plan.quiet), **_run_fields(plan, path))
                 with _together():
                     estimator.fit(dataset.X)
-                meta |= {"seconds": estimator.seconds_} | score(plan, estimator, dataset)
+                meta |= {"seconds": estimator.seconds_, "notes": estimator.notes_}
+                meta |= score(plan, estimator, dataset)
                 runs.finish(path, estimator, dataset, meta)
             except KeyboardInterrupt:
                 print(
@@ -88,7 +89,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
 
 
 def _load(plan: Plan):
-    return load(plan.source, {"words": plan.cls.words} | plan.options)
+    return load_for(plan.cls.words, plan.source, plan.options)
 
 
 def _together():

@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 
 from .flags import Parser, UsageError, whole
-from .source import add_data_flags, data_options, load
+from .source import add_data_flags, data_options, load_for
 from .summary import console
 
 DESCRIPTION = """Fit a method for each number of clusters and look at stability over seeds,
@@ -54,7 +54,7 @@ def run(argv: list[str]) -> int:
 
     cls, variant = read_method(args.method)
     settings = cls.variants.get(variant, {}) | read_settings(args.set, [cls.key]).get(cls.key, {})
-    dataset = load(args.data, {"words": cls.words} | data_options(args))
+    dataset = load_for(cls.words, args.data, data_options(args))
     rows = round(selectk.SHARE * len(dataset))
     if args.high > rows:
         raise UsageError(

@@ -61,6 +61,17 @@ def load(source: str, options: dict, **more):
     return coterie.load_data(source, **options, **more)
 
 
+def load_for(words: int, source: str, options: dict):
+    """Read data for a method that describes texts by so many words, unless told otherwise."""
+    dataset = load(source, {"words": words} | options)
+    if "words" in options and dataset.kind != "text":
+        raise UsageError(
+            f"--words {options['words']} does not apply to {dataset.name}, which is "
+            f"{dataset.kind} data; leave it out"
+        )
+    return dataset
+
+
 def reload(run, **changes):
     """The data of a run, read again as they were read for the fit; other data are refused."""
     from coterie.data import Recipe

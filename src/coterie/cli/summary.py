@@ -35,6 +35,8 @@ def show_run(run: Run):
     if len(parts := meta.get("seconds", {})) > 1 and seconds:
         shares = ", ".join(f"{name} {100 * s / seconds:.0f} %" for name, s in parts.items())
         out.print(Text(shares, style="dim"))
+    for note in meta.get("notes", []):
+        out.print(Text(f"note: {note}", style="yellow"))
     out.print(f"{scores['clusters_used']} of {k} clusters used")
     _bars(out, np.array(scores["sizes"]))
 

@@ -116,6 +116,7 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     special = _special(table, ask, name)
     strings = [column for column in special.values() if column is not None]
     if special["text"] is not None:
+        ask.only("a column of texts", "id_column", "label_column", "text_column")
         _, found = table.read([], strings)
         return from_texts(
             found[special["text"]],

@@ -106,7 +106,9 @@ def _page(run_dir, model, dataset, labels, seed, step):
         crumb=f"{facts.name} · {title}",
         headline=words.headline(facts),
         sentences=words.sentences(facts, title, beside),
-        warnings=words.warnings(facts, getattr(model, "history_", ())),
+        warnings=words.warnings(
+            facts, getattr(model, "history_", ()), getattr(model, "notes_", ())
+        ),
         first_look=words.first_look(parts),
         tiles=sections.tiles(facts, model),
         size_bar=svg.size_bar(facts.sizes),

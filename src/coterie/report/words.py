@@ -70,8 +70,11 @@ def _against(agreement):
     )
 
 
-def warnings(facts, history=()):
-    """Things to distrust, worst first: dicts with level (bad, look), text and groups."""
+def warnings(facts, history=(), notes=()):
+    """Things to distrust, worst first: dicts with level (bad, look), text and groups.
+
+    `notes` are what the fit itself had to say.
+    """
     out = []
     empty = np.flatnonzero(facts.sizes == 0)
     if len(empty):
@@ -106,6 +109,7 @@ def warnings(facts, history=()):
         out.append(_warn("look", f"{groups(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
+    out.extend(_warn("look", f"{note}.", []) for note in notes)
     return out
 
 
