@@ -103,6 +103,17 @@ def test_dcn_loss_pulls_a_row_and_its_moved_copy_to_the_centre_of_the_row(augmen
     bench.close(terms["reconstruction"], bench.reconstruction())
 
 
+@pytest.mark.parametrize(("weight", "gain"), [(None, 1 + 4 * 0.3), (0.3, 1)])
+def test_dcn_default_weight_grows_while_rows_are_moved(weight, gain):
+    for augment, grown in ((lambda x, generator: x + 1, gain), (None, 1)):
+        bench = Bench("dcn", augment=augment, weight=weight)
+        bench.engine.limit = 10
+        first = bench.method.loss(bench.batch, bench.head)["distance"].item()
+        bench.engine.step = 3
+        later = bench.method.loss(bench.batch, bench.head)["distance"]
+        bench.close(later, grown * first)
+
+
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
 @pytest.mark.parametrize("membership", ["softmax", "fuzzy"])
 def test_dkm_loss(distance, membership):

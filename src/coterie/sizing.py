@@ -26,8 +26,9 @@ class Recipe:
 
 
 FEW = Recipe((512, 512), epochs=(20, 600), lr=3e-3, schedule="onecycle", moved=True)
-# the papers' own network: as dear as FEW, and with many wide rows a better place to start from
-MANY = Recipe((500, 500, 2000), epochs=(10, 600), lr=1e-3, schedule="constant", moved=False)
+# the papers' own network: with many wide rows a better place to start from, and the longer the
+# better; MNIST, NMI of k-means on the code after 10, 20 and 30 epochs: .68, .75, .76 (one seed)
+MANY = Recipe((500, 500, 2000), epochs=(30, 600), lr=1e-3, schedule="constant", moved=False)
 
 
 class Sizing:
