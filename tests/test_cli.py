@@ -150,6 +150,21 @@ def test_config_file_and_flags_mean_the_same(table, tmp_path):
     assert (tmp_path / "a/labels.csv").read_bytes() == (tmp_path / "b/labels.csv").read_bytes()
 
 
+def test_a_run_is_fitted_again_from_its_own_file(table, tmp_path):
+    first, again, other = (tmp_path / name for name in ("first", "again", "other"))
+    words = ["fit", str(table), "--drop", "name,who", "--clusters", "3", "--seed", "4", "--quiet"]
+    words += ["--method", "dkm:a", "--hidden", "8", "--levels", "2", "--epochs-per-level", "1"]
+    assert main([*words, "--out", str(first)]) == 0
+    for given, out in ((first, again), (first / "run.toml", other)):
+        more = ["--seed", "5"] if out is other else []
+        assert main(["fit", "--config", str(given), "--quiet", *more, "--out", str(out)]) == 0
+    a, b, c = (tomllib.loads((run / "run.toml").read_text()) for run in (first, again, other))
+    assert a["params"] == b["params"] == c["params"] and a["data"] == b["data"]
+    assert "inverse_temperature" not in a["params"]  # None, where the default is 1000
+    assert a["seed"] == b["seed"] == 4 and c["seed"] == 5
+    assert (first / "labels.csv").read_bytes() == (again / "labels.csv").read_bytes()
+
+
 def test_every_field_is_a_flag_with_help(capsys):
     from coterie.cli.fit import build_parser
     from coterie.cli.flags import OWN, option_names

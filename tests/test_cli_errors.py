@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from coterie.cli import main
-from coterie.cli.flags import UsageError, config_flags, duration, read_value, simple_types
+from coterie.cli.config import config_flags
+from coterie.cli.flags import UsageError, duration, read_value, simple_types
 
 
 @pytest.fixture
@@ -293,8 +294,7 @@ def test_config_mistakes(data, tmp_path, capsys):
     config.write_text("clusters = = 3")
     assert "not valid TOML" in refused(capsys, "fit", data, "--config", config)
     with pytest.raises(UsageError, match="is a table"):
-        config.write_text("[method]\nkey = 3")
-        config_flags(config, {"--method"})
+        config_flags({"method": {"key": 3}}, "fit.toml", {"--method"})
 
 
 @pytest.mark.parametrize("text, seconds", [("90", 90), ("90s", 90), ("5m", 300), ("1.5h", 5400)])

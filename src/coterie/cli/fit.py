@@ -1,19 +1,18 @@
 """``coterie fit``: cluster data and write a run folder."""
 
 import argparse
-import tomllib
 from pathlib import Path
 
 from coterie import runs
 
 from .bench import read_method
+from .config import config_flags, read_config, stored_params
 from .fitting import Plan, fit_run, help_with, helper_process
 from .flags import (
     OWN,
     Parser,
     UsageError,
     add_method_flags,
-    config_flags,
     duration,
     flag_name,
     method_fields,
@@ -58,13 +57,12 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, type]:
         first.add_argument(flag)
     first.add_argument("--resume", action="store_true")
     early, _ = first.parse_known_args(argv)
-    cls, variant = read_method(early.method or _method_of(early) or default_method())
+    config = read_config(early.config) if early.config else {}
+    method = early.method or config.get("method") or _method_of(early) or default_method()
+    cls, variant = read_method(str(method))
     parser = build_parser(cls)
-    if early.config:
-        argv = config_flags(early.config, option_names(parser)) + argv
+    argv = config_flags(config, early.config, option_names(parser)) + argv
     args = parser.parse_strictly(argv)
-    if args.data and args.data_flag:
-        raise UsageError(f"DATA is given twice: {args.data} and {args.data_flag}")
     args.data = args.data or args.data_flag
     args.variant = variant
     return args, cls
@@ -88,7 +86,7 @@ def build_parser(cls) -> Parser:
     parser.add_argument("--method", default=unset, metavar="M[:V]", help="see coterie methods")
     parser.add_argument("--clusters", "--n-clusters", type=whole, default=unset, metavar="K")
     parser.add_argument("--out", metavar="RUN", help="run folder (default: runs/DATA-METHOD)")
-    parser.add_argument("--config", metavar="FILE.toml", help="options from a file, same names")
+    parser.add_argument("--config", metavar="FILE|RUN", help="options from a file, or a run")
     parser.add_argument("--resume", action="store_true", help="finish a run that was stopped")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier run")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -120,14 +118,7 @@ def build_parser(cls) -> Parser:
 
 
 def _method_of(early) -> str | None:
-    """The method that a config file or the run to resume names."""
-    if early.config:
-        try:
-            content = tomllib.loads(Path(early.config).read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"{early.config} is not valid TOML: {error}") from None
-        if "method" in content:
-            return str(content["method"])
+    """The method of the run to resume."""
     stored = runs.peek(early.out) if early.resume and early.out else None
     return stored["method"] if stored else None
 
@@ -164,9 +155,7 @@ def _fresh(args, cls, out: str) -> Plan:
 def _resumed(args, cls, out: str, old: dict) -> Plan:
     """The plan that a run began with; whatever is said again must agree with it."""
     k = int(old["params"]["n_clusters"])
-    # by the method's own list: what was None is not in the file, and the default may be another
-    fields = [name for name in runs.describe(cls(n_clusters=k)) if name in method_fields(cls)]
-    stored = {name: _from_toml(old["params"].get(name)) for name in fields}
+    stored = stored_params(cls, old)
     source = dict(old["data"])
     options = {name: source[name] for name in OPTIONS if name in source}
     before = {
@@ -203,11 +192,6 @@ def _resumed(args, cls, out: str, old: dict) -> Plan:
         quiet=args.quiet,
         baseline=args.baseline,
     )
-
-
-def _from_toml(value):
-    """Tuples are written as lists."""
-    return tuple(map(_from_toml, value)) if isinstance(value, list) else value
 
 
 def _listed(value):

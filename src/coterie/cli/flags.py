@@ -1,11 +1,9 @@
-"""Flags from dataclass fields, TOML files as flags, and errors that suggest what was meant."""
+"""Flags from dataclass fields, and errors that suggest what was meant."""
 
 import argparse
 import dataclasses
 import re
-import tomllib
 import typing
-from pathlib import Path
 
 from coterie.hints import did_you_mean
 from coterie.params import simple_types
@@ -131,36 +129,6 @@ def add_method_flags(parser: Parser, cls):
         groups[title].add_argument(
             flag_name(name), type=_reader(kinds, choices), metavar=metavar, **options
         )
-
-
-def config_flags(path, known) -> list[str]:
-    """A TOML file as command-line words, so that file and flags mean and check the same.
-
-    Parameters
-    ----------
-    known : iterable of str
-        Option names (``--epochs``) that the command understands.
-    """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
-    words = []
-    for key, value in content.items():
-        flag = flag_name(key)
-        if flag not in known:
-            close = did_you_mean(flag, known).replace("--", "")
-            raise UsageError(f"{path}: unknown key '{key}'{close}")
-        if isinstance(value, dict):
-            raise UsageError(f"{path}: '{key}' is a table; write all keys at the top level")
-        if isinstance(value, bool):
-            off = "--no-" + flag[2:]
-            words += [flag] if value else [off] if off in known else []
-        elif isinstance(value, list):
-            words.append(f"{flag}={','.join(map(str, value))}")
-        else:
-            words.append(f"{flag}={value}")
-    return words
 
 
 def option_names(parser: Parser) -> set[str]:

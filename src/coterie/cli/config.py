@@ -1,0 +1,71 @@
+"""Options from a TOML file: one that somebody wrote, or the run.toml of an earlier run."""
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+from coterie import runs
+from coterie.hints import did_you_mean
+
+from .flags import UsageError, flag_name, method_fields
+from .source import OPTIONS
+
+
+def read_config(path: str) -> dict:
+    """The options in a file, by name; those of a run are its data, method and settings."""
+    file = Path(path) / "run.toml" if Path(path).is_dir() else Path(path)
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file} is not valid TOML: {error}") from None
+    if "coterie_run" not in content:
+        return content
+    from coterie.registry import get
+
+    data = content["data"]
+    given = {name: content[name] for name in ("method", "seed", "threads", "time_budget")
+             if name in content}  # fmt: skip
+    given |= {"data": data["source"], "clusters": content["params"]["n_clusters"]}
+    given |= {name: data[name] for name in OPTIONS if name in data}
+    return given | stored_params(get(content["method"]), content)
+
+
+def stored_params(cls: type, meta: dict) -> dict:
+    """The parameters that a run began with.
+
+    By the method's own list: what was None is not in the file, and the default may be another.
+    """
+    k = int(meta["params"]["n_clusters"])
+    fields = [name for name in runs.describe(cls(n_clusters=k)) if name in method_fields(cls)]
+    return {name: _tuples(meta["params"].get(name)) for name in fields}
+
+
+def _tuples(value):
+    """Tuples are written as lists."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def config_flags(content: dict, path: str, known: Iterable[str]) -> list[str]:
+    """Options as command-line words, so that file and flags mean and check the same.
+
+    Parameters
+    ----------
+    known : iterable of str
+        Option names (``--epochs``) that the command understands.
+    """
+    words = []
+    for key, value in content.items():
+        flag = flag_name(key)
+        if flag not in known:
+            close = did_you_mean(flag, known).replace("--", "")
+            raise UsageError(f"{path}: unknown key '{key}'{close}")
+        if isinstance(value, dict):
+            raise UsageError(f"{path}: '{key}' is a table; write all keys at the top level")
+        if isinstance(value, bool):
+            off = "--no-" + flag[2:]
+            words += [flag] if value else [off] if off in known else []
+        elif isinstance(value, (list, tuple)):
+            words.append(f"{flag}={','.join(map(str, value))}")
+        else:
+            words.append(f"{flag}={value}")
+    return words
