@@ -103,15 +103,19 @@ def test_dcn_loss_pulls_a_row_and_its_moved_copy_to_the_centre_of_the_row(augmen
     bench.close(terms["reconstruction"], bench.reconstruction())
 
 
-@pytest.mark.parametrize(("weight", "gain"), [(None, 1 + 4 * 0.3), (0.3, 1)])
-def test_dcn_default_weight_grows_while_rows_are_moved(weight, gain):
-    for augment, grown in ((lambda x, generator: x + 1, gain), (None, 1)):
-        bench = Bench("dcn", augment=augment, weight=weight)
-        bench.engine.limit = 10
-        first = bench.method.loss(bench.batch, bench.head)["distance"].item()
-        bench.engine.step = 3
-        later = bench.method.loss(bench.batch, bench.head)["distance"]
-        bench.close(later, grown * first)
+@pytest.mark.parametrize("key", ["dcn", "dkm"])
+def test_a_default_weight_is_heavy_for_images_with_a_narrow_pretrained_code(key):
+    def weight(variance, shape=(1, 16, 16), **changes):
+        method = quick(key, K, **changes)
+        method.row_shape_ = shape
+        z = torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
+        z *= (variance / z.var(0).sum()).sqrt()
+        return float(method.init_head(z, np.random.default_rng(0)).weight)
+
+    assert [weight(v) for v in (1, 15, 30, 45, 400)] == pytest.approx([3, 3, 1.5, 1, 1])
+    assert weight(1, (1, 8, 8)) == pytest.approx(0.75)  # 64 features
+    assert weight(1, (256,)) == weight(1, init="random") == 1
+    assert weight(1, weight=0.3) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])

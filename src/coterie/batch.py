@@ -20,7 +20,6 @@ class Batch:
 
     Attributes
     ----------
-    done : share of the phase that is over
     rows : (b,) positions of these rows in the data, to look up per-row state of the head
     clean : (b, *shape) the rows themselves
     x : (b, *shape) what the network sees: the rows, or their augmented version
@@ -31,7 +30,6 @@ class Batch:
         self._world = engine.world
         self.network: Any = engine.network
         self.epoch, self.step = engine.epoch, engine.step
-        self.done = engine.step / max(1, engine.limit)  # a time budget may move the end
         whole = len(index)
         # fewer rows than processes: everybody takes all of them, with a smaller weight
         self.rows = engine.world.share(index) if whole >= engine.world.size else index
@@ -103,7 +101,7 @@ class View:
         self._engine = engine
         self.n = engine.rows.n
         self.epoch, self.step, self.network = engine.epoch, engine.step, engine.network
-        self.done = engine.step / max(1, engine.limit)
+        self.done = engine.step / max(1, engine.limit)  # share of the phase; a budget may cut it
 
     @cached_property
     def latents(self) -> torch.Tensor:  # (n, d)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
+import torch
+
 from .data.rows import Rows
 from .parts.augment import affine, surround
 
@@ -12,6 +14,7 @@ MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in t
 CODE, WIDEST_CODE = 10, 64  # sizes of the embedding
 SEEN_ROWS = 1000  # rows that tell what lies around images
 FULL_WEIGHT = 256  # features from which on a default clustering weight is 1
+HEAVIEST, NARROW = 3.0, 15.0  # default weight that images bear, and variance of the code that does
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Sizing:
 
     @property
     def _images(self) -> bool:
-        return len(self.row_shape_) == 3
+        return len(getattr(self, "row_shape_", ())) == 3
 
     def code_size(self) -> int:
         """Ten, or as many as clusters (DKM), where no image tells the network what is near what.
@@ -94,14 +97,23 @@ class Sizing:
         steps = math.ceil(self._n_rows / self.batch_size)  # of an epoch
         return max(rule[0], rule[1] / steps) if given is None else given
 
-    def clustering_weight(self, given: float | None) -> float:
-        """As given, or a 256th for each feature, at most 1.
+    def clustering_weight(self, given: float | None, latents: torch.Tensor) -> float:  # (n, d)
+        """As given, or a 256th for each feature, at most 1; up to 3 times that for images.
 
         The reconstruction is a sum over features. With few of them a weight of 1 wins before there
         is anything to cluster.
+
+        Images whose network was pre-trained bear more, but not in a wide code, where distances are
+        large anyway: MNIST, all rows (the code has variance 15), DKM ends at NMI .82 with weight 1
+        and has .84 after eight epochs with 3; 20,000 rows (variance 30) fall from .65 to .58.
         """
-        features = math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,)))
-        return min(1.0, features / FULL_WEIGHT) if given is None else given
+        if given is not None:
+            return given
+        weight = min(1.0, math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,))) / FULL_WEIGHT)
+        if not self._images or self.init != "pretrained":
+            return weight
+        wide = max(1.0, float(latents.var(0).sum()) / NARROW)
+        return weight * max(1.0, HEAVIEST / wide)
 
     def _augmentation(self) -> Any:
         if self.augment == "affine" and not self._images:

@@ -23,8 +23,8 @@ def read_config(path: str) -> dict:
     from coterie.registry import get
 
     data = content["data"]
-    given = {name: content[name] for name in ("method", "seed", "threads", "time_budget")
-             if name in content}  # fmt: skip
+    kept = ("method", "seed", "threads", "time_budget")
+    given = {name: content[name] for name in kept if name in content}
     given |= {"data": data["source"], "clusters": content["params"]["n_clusters"]}
     given |= {name: data[name] for name in OPTIONS if name in data}
     return given | stored_params(get(content["method"]), content)

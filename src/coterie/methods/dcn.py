@@ -16,8 +16,6 @@ from ..phases import Call, Phase
 from ..pretrain import reconstruction
 from .kmeans import gaussian_scores
 
-GROWTH = 4  # times itself that a default weight gains while images are moved
-
 
 class DCN(DeepClusterer):
     """Reconstruction + weight * |z - centre of its cluster|^2, network and centres by turns.
@@ -39,10 +37,7 @@ class DCN(DeepClusterer):
     With augmentation a row and its changed copy are both pulled to the centre of the clean one;
     labels and centres come from clean rows only. With the changed copies alone the default weight
     was 0.1 (ACC/NMI 73/70 on USPS, 73/65 on 20,000 rows of MNIST, one seed); both together bear 1
-    (74/74 and 75/68), and more once the network knows changed copies: a default weight grows to
-    five times itself. USPS, five seeds: 74/74 without growth, 74/76 with 5 from the start, 75/76
-    with growth; MNIST, one seed, NMI after five epochs: .80 without, .82 with; on 20,000 of its
-    rows 3 from the start falls from .64 to .57, growth ends at .71 like none.
+    (74/74 and 75/68), and 3 where the pre-trained code is narrow (`clustering_weight`).
 
     Wide codes are narrowed first (`code_variance`, see DKM): centres are means over all steps and
     fall behind rows that move fast. 20 Newsgroups: ACC .46 in a wide code, .52 in a narrow one,
@@ -65,8 +60,8 @@ class DCN(DeepClusterer):
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(
         None,
-        "weight of the distance to the centre (lambda / 2); None: 1, less below 256 features, "
-        "growing where images are moved",
+        "weight of the distance to the centre (lambda / 2); None: 1, less below 256 features, up "
+        "to 3 times that for pre-trained images",
         ge=0,
     )
     code_variance: float = param(
@@ -77,7 +72,9 @@ class DCN(DeepClusterer):
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
         counts = latents.new_full((self.n_clusters,), self.start_count)
+        weight = latents.new_tensor(self.clustering_weight(self.weight, latents))
         state = {"centers": start.centers, "counts": counts, "variance": latents.new_ones(())}
+        state["weight"] = weight
         return Head(state=state, rows={"labels": start.labels})
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
@@ -102,12 +99,11 @@ class DCN(DeepClusterer):
         distance = self.clustering(batch.z, head, batch.rows)
         if batch.moved:
             distance = (distance + self.clustering(batch.z_clean, head, batch.rows)) / 2
-            distance = distance * (1 + GROWTH * batch.done if self.weight is None else 1)
         return {"distance": distance, **reconstruction(batch)}
 
     def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
         own = head.centers[head.labels[rows]]  # of the clean row, whatever the network sees
-        return self.clustering_weight(self.weight) * (z - own).square().sum(1).mean()
+        return head.weight * (z - own).square().sum(1).mean()
 
     def update(self, view: View, head: Head) -> torch.Tensor:
         nearest = squared_distances(view.latents, head.centers).min(1)

@@ -85,7 +85,10 @@ class DKM(DeepClusterer):
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(
-        None, "weight of the clustering term (lambda); None: 1, less below 256 features", ge=0
+        None,
+        "weight of the clustering term (lambda); None: 1, less below 256 features, up to 3 "
+        "times that for pre-trained images",
+        ge=0,
     )
     code_variance: float = param(
         50.0, "most that a pre-trained code may have when clustering begins; 0: any", ge=0
@@ -110,7 +113,8 @@ class DKM(DeepClusterer):
             drawn = rng.uniform(-1, 1, (self.n_clusters, latents.shape[1]))
             centers = torch.from_numpy(drawn.astype(np.float32))
         alpha = torch.tensor(float(self.inverse_temperature or temperature_levels(1)[0]))
-        return Head(params={"centers": centers}, state={"alpha": alpha})
+        weight = latents.new_tensor(self.clustering_weight(self.weight, latents))
+        return Head(params={"centers": centers}, state={"alpha": alpha, "weight": weight})
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
         if self.inverse_temperature is not None:
@@ -149,7 +153,7 @@ class DKM(DeepClusterer):
     def _expected(self, f: torch.Tensor, nearness: torch.Tensor, head: Head) -> torch.Tensor:
         """Distance to a centre drawn by membership: (n, k), (n, k) -> ()."""
         expected = (self.memberships(nearness, head.alpha) * f).sum(1).mean()
-        return self.clustering_weight(self.weight) * expected
+        return head.weight * expected
 
     def distances(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
         f = cosine_distances if self.distance == "cosine" else squared_distances
