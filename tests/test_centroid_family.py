@@ -106,8 +106,8 @@ def test_dcn_loss_pulls_a_row_and_its_moved_copy_to_the_centre_of_the_row(augmen
 @pytest.mark.parametrize("key", ["dcn", "dkm"])
 def test_a_default_weight_is_heavy_for_images_with_a_narrow_pretrained_code(key):
     def weight(variance, shape=(1, 16, 16), **changes):
-        method = quick(key, K, **changes)
-        method.row_shape_ = shape
+        method = quick(key, K, **{"augment": "none"} | changes)
+        method.row_shape_, method._n_rows = shape, 500
         z = torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
         z *= (variance / z.var(0).sum()).sqrt()
         return float(method.init_head(z, np.random.default_rng(0)).weight)
@@ -116,6 +116,7 @@ def test_a_default_weight_is_heavy_for_images_with_a_narrow_pretrained_code(key)
     assert weight(1, (1, 8, 8)) == pytest.approx(0.75)  # 64 features
     assert weight(1, (256,)) == weight(1, init="random") == 1
     assert weight(1, weight=0.3) == pytest.approx(0.3)
+    assert weight(1, augment="auto") == (3 if key == "dcn" else 1)  # DKM's moved images bear less
 
 
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])

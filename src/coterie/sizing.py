@@ -98,7 +98,7 @@ class Sizing:
         return max(rule[0], rule[1] / steps) if given is None else given
 
     def clustering_weight(self, given: float | None, latents: torch.Tensor) -> float:  # (n, d)
-        """As given, or a 256th for each feature, at most 1; up to 3 times that for images.
+        """As given, or a 256th for each feature, at most 1; up to 3 times that where it is borne.
 
         The reconstruction is a sum over features. With few of them a weight of 1 wins before there
         is anything to cluster.
@@ -110,10 +110,14 @@ class Sizing:
         if given is not None:
             return given
         weight = min(1.0, math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,))) / FULL_WEIGHT)
-        if not self._images or self.init != "pretrained":
+        if not self._bears_more:
             return weight
         wide = max(1.0, float(latents.var(0).sum()) / NARROW)
         return weight * max(1.0, HEAVIEST / wide)
+
+    @property
+    def _bears_more(self) -> bool:
+        return self._images and self.init == "pretrained"
 
     def _augmentation(self) -> Any:
         if self.augment == "affine" and not self._images:
