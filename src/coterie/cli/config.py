@@ -6,6 +6,7 @@ from pathlib import Path
 
 from coterie import runs
 from coterie.hints import did_you_mean
+from coterie.params import as_tuples
 
 from .flags import UsageError, flag_name, method_fields
 from .source import OPTIONS
@@ -37,12 +38,7 @@ def stored_params(cls: type, meta: dict) -> dict:
     """
     k = int(meta["params"]["n_clusters"])
     fields = [name for name in runs.describe(cls(n_clusters=k)) if name in method_fields(cls)]
-    return {name: _tuples(meta["params"].get(name)) for name in fields}
-
-
-def _tuples(value):
-    """Tuples are written as lists."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    return {name: as_tuples(meta["params"].get(name)) for name in fields}
 
 
 def config_flags(content: dict, path: str, known: Iterable[str]) -> list[str]:
