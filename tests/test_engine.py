@@ -146,7 +146,7 @@ def test_a_time_budget_shortens_the_phases(blobs):
     assert {r["phase"] for r in model.history_} == {"pretrain", "train"}
     last = [r["epoch"] for r in model.history_ if r["phase"] == "train"][-1]
     told = [note for note in model.notes_ if note.startswith("the time budget ended")]
-    assert "'pretrain'" in told[0] and "of 4e+03 epochs" in told[0]
+    assert "'pretrain'" in told[0] and "of 4000 epochs" in told[0]
     assert last <= float(told[1].split("after ")[1].split()[0]) <= last + 2
     assert not quick("dec", time_budget=1000.0).fit(blobs[0]).notes_
 

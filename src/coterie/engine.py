@@ -126,8 +126,8 @@ class Engine(Resuming):
             self._maybe_save()
         if self.step == self.limit < most:
             self.notes.append(
-                f"the time budget ended phase {phase.name!r} after {self.limit / steps:.3g} of "
-                f"{most / steps:.3g} epochs"
+                f"the time budget ended phase {phase.name!r} after "
+                f"{round(self.limit / steps, 1):g} of {round(most / steps, 1):g} epochs"
             )
         if phase.average and self.step:
             for p, total in zip(self._trained(), self._average):
