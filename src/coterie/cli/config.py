@@ -9,7 +9,7 @@ from coterie.hints import did_you_mean
 from coterie.params import as_tuples
 
 from .flags import UsageError, flag_name, method_fields
-from .source import OPTIONS
+from .source import stored_options
 
 
 def read_config(path: str) -> dict:
@@ -27,7 +27,7 @@ def read_config(path: str) -> dict:
     kept = ("method", "seed", "threads", "time_budget")
     given = {name: content[name] for name in kept if name in content}
     given |= {"data": data["source"], "clusters": content["params"]["n_clusters"]}
-    given |= {name: data[name] for name in OPTIONS if name in data}
+    given |= stored_options(data)
     return given | stored_params(get(content["method"]), content)
 
 

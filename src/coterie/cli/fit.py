@@ -19,7 +19,7 @@ from .flags import (
     option_names,
     whole,
 )
-from .source import OPTIONS, absolute, add_data_flags, data_options
+from .source import OPTIONS, absolute, add_data_flags, data_options, stored_options
 from .summary import show_run
 
 EPILOG = """DATA is a file (.npy .npz .csv .tsv .parquet .txt .jsonl), a folder of images, or the
@@ -157,7 +157,7 @@ def _resumed(args, cls, out: str, old: dict) -> Plan:
     k = int(old["params"]["n_clusters"])
     stored = stored_params(cls, old)
     source = dict(old["data"])
-    options = {name: source[name] for name in OPTIONS if name in source}
+    options = stored_options(source)
     before = {
         "method": old["method"],
         "clusters": k,

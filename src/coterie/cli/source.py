@@ -72,13 +72,17 @@ def load_for(words: int, source: str, options: dict):
     return dataset
 
 
+def stored_options(data: dict) -> dict:
+    """How the data of a run were read, from the part of its run.toml about them."""
+    return {name: data[name] for name in OPTIONS if name in data}
+
+
 def reload(run, **changes):
     """The data of a run, read again as they were read for the fit; other data are refused."""
     from coterie.data import Recipe
 
     stored = run.meta["data"]
-    options = {name: stored[name] for name in OPTIONS if name in stored}
-    dataset = load(stored["source"], options | changes, recipe=Recipe.load(run.path))
+    dataset = load(stored["source"], stored_options(stored) | changes, recipe=Recipe.load(run.path))
     check_same(run.path, stored, dataset, "restore them or fit again")
     return dataset
 
