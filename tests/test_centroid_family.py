@@ -103,19 +103,21 @@ def test_dcn_loss_pulls_a_row_and_its_moved_copy_to_the_centre_of_the_row(augmen
     bench.close(terms["reconstruction"], bench.reconstruction())
 
 
-@pytest.mark.parametrize(("key", "most"), [("dcn", 3), ("dkm", 2)])
-def test_a_default_weight_is_heavy_for_images_with_a_narrow_pretrained_code(key, most):
-    def weight(variance, shape=(1, 16, 16), **changes):
+@pytest.mark.parametrize(("key", "heavy"), [("dcn", 3), ("dkm", 1)])
+def test_a_default_weight_is_heavy_for_images_with_a_narrow_pretrained_code(key, heavy):
+    def weight(variance, shape=(1, 32, 32), **changes):
         method = quick(key, K, **changes)
         method.row_shape_, method._n_rows = shape, 500
         z = torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
         z *= (variance / z.var(0).sum()).sqrt()
         return float(method.init_head(z, np.random.default_rng(0)).weight)
 
-    expected = [most, most, most / 2, 1, 1]
-    assert [weight(v) for v in (1, 15, 30, 45, 400)] == pytest.approx(expected)
-    assert weight(1, (1, 8, 8)) == pytest.approx(most / 4)  # 64 features
-    assert weight(1, (256,)) == weight(1, init="random") == 1
+    assert [weight(v) for v in (1, 15, 30, 45, 400)] == pytest.approx([3, 3, 1.5, 1, 1])
+    assert weight(1, (1, 16, 16)) == pytest.approx(heavy)  # 256 features
+    assert weight(1, (1, 8, 8)) == pytest.approx(heavy / 4)
+    assert weight(400, (1, 8, 8)) == pytest.approx(1 / 4)
+    assert weight(1, (1024,)) == weight(1, init="random") == 1
+    assert weight(1, (64,)) == pytest.approx(1 / 4)
     assert weight(1, weight=0.3) == pytest.approx(0.3)
 
 

@@ -14,7 +14,7 @@ MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in t
 CODE, WIDEST_CODE = 10, 64  # sizes of the embedding
 SEEN_ROWS = 1000  # rows that tell what lies around images
 FULL_WEIGHT = 256  # features from which on a default clustering weight is 1
-NARROW = 15.0  # variance of a code up to which images bear the heaviest default weight
+HEAVIEST, NARROW = 3.0, 15.0  # default weight that images bear, and variance of the code that does
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Sizing:
 
     few_rows: ClassVar[Recipe] = FEW
     anchored: ClassVar[bool] = True  # what a moved image is pulled to comes from the unmoved one
-    heaviest: ClassVar[float] = 3.0  # default clustering weight where a narrow code bears it
+    heavy: ClassVar[float] = 1.0  # default clustering weight of images that have 256 features
     n_clusters: int
     net: Any
     hidden: tuple[int, ...] | None
@@ -99,24 +99,25 @@ class Sizing:
         return max(rule[0], rule[1] / steps) if given is None else given
 
     def clustering_weight(self, given: float | None, latents: torch.Tensor) -> float:  # (n, d)
-        """As given, or a 256th for each feature, at most 1; `heaviest` times that if borne.
+        """As given, or a 256th for each feature, at most 1; for pre-trained images at most 3.
 
         The reconstruction is a sum over features. With few of them a weight of 1 wins before there
         is anything to cluster.
 
-        Images whose network was pre-trained bear more, but not in a wide code, where distances are
-        large anyway: MNIST, all rows (the code has variance 15), unmoved, DKM ends at NMI .82 with
-        weight 1 and has .84 after eight epochs with 3; 20,000 rows (variance 30) fall from .65 to
-        .58. Moved images, DKM with 1, 2 and 3: MNIST .82, .85, .87 after four epochs (one seed),
-        USPS ACC .753, .752, .726 (five); so its heaviest is 2.
+        Images bear more, but not in a wide code, where distances are large anyway: MNIST, all rows
+        (the code has variance 15), unmoved, DKM ends at NMI .82 with weight 1 and has .84 after
+        eight epochs with 3; 20,000 rows (variance 30) fall from .65 to .58. Moved images, weights
+        1, 2 and 3: MNIST, 784 features, .82, .85, .87 after four epochs (one seed); USPS, 256
+        features, ACC .753, .752, .726 (five).
         """
         if given is not None:
             return given
-        weight = min(1.0, math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,))) / FULL_WEIGHT)
+        share = math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,))) / FULL_WEIGHT
+        weight = min(1.0, share)
         if not self._images or self.init != "pretrained":
             return weight
         wide = max(1.0, float(latents.var(0).sum()) / NARROW)
-        return weight * max(1.0, self.heaviest / wide)
+        return max(weight, min(HEAVIEST, self.heavy * share) / wide)
 
     def _augmentation(self) -> Any:
         if self.augment == "affine" and not self._images:

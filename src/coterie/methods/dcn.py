@@ -56,6 +56,7 @@ class DCN(DeepClusterer):
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     keeps_decoder = True
     scores_are_probabilities = False
+    heavy = 3.0
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(

@@ -82,13 +82,12 @@ class DKM(DeepClusterer):
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     keeps_decoder = True
     train_rule = (30, 2500)
-    heaviest = 2.0
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(
         None,
-        "weight of the clustering term (lambda); None: 1, less below 256 features, up to twice "
-        "that for pre-trained images",
+        "weight of the clustering term (lambda); None: 1, less below 256 features, up to 3 for "
+        "pre-trained images with more",
         ge=0,
     )
     code_variance: float = param(
