@@ -11,6 +11,7 @@ many      from 20,000 wide rows on the papers' network, unmoved images and a con
           against the pre-training of small data
 length    30 epochs of that pre-training, against 10
 heavy     DCN with up to three times the clustering weight on images, against once
+pixels    DKM with a clustering weight that grows with the pixels, up to 3, against 1
 stop      end when fewer than 0.1 % of labels change, against running all epochs
 steps     lengths that grow for few rows, against 20 epochs for all
 code      a number per cluster in the embedding of texts and tables, against ten
@@ -37,12 +38,13 @@ SMALL = {  # what FEW has, written out; its images are moved in pre-training
 }
 CLUSTERS = {"20newsgroups": 20, "coil20": 20}  # ten otherwise
 CHOICES = {  # name: data sets, methods with their variants, settings without the choice
-    "augment": (["usps"], ["dec:p", "idec:p", "acedec:aug"], {"augment": "none"}),
+    "augment": (["usps"], ["dec:p", "idec:p", "acedec:aug", "dcn:p", "dkm:p"], {"augment": "none"}),
     "schedule": (["usps"], ["dec:p"], {"pretrain_schedule": "constant", "pretrain_lr": 1e-3}),
     "net": (["usps"], ["dec:p"], WIDE),
     "many": (["mnist"], ["ae_kmeans", "dec:p", "idec:p"], SMALL),
     "length": (["mnist"], ["ae_kmeans", "dec:p", "idec:p"], {"pretrain_epochs": 10.0}),
     "heavy": (["usps", "coil20"], ["dcn:p"], {"weight": 1.0}),
+    "pixels": (["coil20"], ["dkm:p"], {"weight": 1.0}),
     "stop": (["usps", "pendigits"], ["dec:p"], {"tol": 0.0}),
     "steps": (["digits"], ["dec:p"], {"pretrain_epochs": 20.0, "epochs": 20.0}),
     "code": (["20newsgroups"], ["ae_kmeans", "idec:p"], {"embedding_dim": 10}),

@@ -128,9 +128,10 @@ def show_peers() -> None:
     for key, row in speedfile.read().get("peers", {}).items():
         groups.setdefault(key.rpartition("/")[0], []).append(row)  # all seeds
     for key, found in sorted(groups.items()):
-        nmi = statistics.fmean(r["nmi"] for r in found)
-        seconds = statistics.fmean(r["fit_cpu"] for r in found)
-        print(f"peers    {key:28} NMI {nmi:.3f} in {seconds:.0f} s a fit ({len(found)} seeds)")
+        # a fit that stopped at its goal has no scores of its own, but the course that led there
+        nmi = statistics.fmean(r["course"][-1][2] if r["nmi"] is None else r["nmi"] for r in found)
+        seconds = statistics.fmean(r["fit_cpu"] or r["course"][-1][1] for r in found)
+        print(f"peers    {key:28} NMI {nmi:.3f} in {seconds:.0f} s ({len(found)} seeds)")
 
 
 PARTS = {

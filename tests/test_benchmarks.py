@@ -35,3 +35,16 @@ def test_our_side_of_the_comparison_with_peers(side, goal, tmp_path):
     else:  # it stops at the goal: a course and no scores
         assert found["nmi"] is None and found["course"][-1][2] >= goal
         assert list(tmp_path.glob("ours-digits-200-0.json"))
+
+
+def test_peers_are_shown_from_whole_fits_and_from_those_that_stopped_at_their_goal(
+    folder, monkeypatch, capsys
+):
+    import speed
+
+    whole = {"nmi": 0.7, "fit_cpu": 100.0, "course": [[50, 50, 0.6], [100, 100, 0.7]]}
+    stopped = {"nmi": None, "fit_cpu": None, "course": [[40, 40, 0.4], [60, 60, 0.5]]}
+    rows = {"usps/dec/default/0": whole, "usps/dec/default/1": stopped}
+    monkeypatch.setattr(speed.speedfile, "read", lambda: {"peers": rows})
+    speed.show_peers()
+    assert "NMI 0.600 in 80 s (2 seeds)" in capsys.readouterr().out
