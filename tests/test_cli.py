@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import coterie
+from coterie import runs
 from coterie.cli import main
 
 COMMAND = [sys.executable, "-m", "coterie"]
@@ -216,6 +217,26 @@ def test_compare_keeps_what_is_there(table, tmp_path, capsys):
     capsys.readouterr()
     assert main([*words, "--label-column", "who", "--set", "n_init=3"]) == 2
     assert "other data or settings" in capsys.readouterr().err
+
+
+def test_runs_of_a_comparison_of_texts_can_be_fitted_again(tmp_path, capsys):
+    source = tmp_path / "docs.txt"
+    source.write_text("\n".join(f"w{i % 1100} v{i % 1300}" for i in range(3900)))
+    words = ["compare", str(source), "--methods", "kmeans,feature_kmeans", "--clusters", "3"]
+    assert main([*words, "--out", str(tmp_path / "all"), "--quiet"]) == 0
+    run = tmp_path / "all" / "kmeans-seed0"
+    assert main(["fit", "--config", str(run), "--out", str(tmp_path / "again"), "--quiet"]) == 0
+    one, two = (runs.peek(folder)["data"] for folder in (run, tmp_path / "again"))
+    assert one["shape"][0] > 2000 and one["fingerprint"] == two["fingerprint"]
+
+
+def test_a_source_whose_name_is_not_utf8_is_refused_before_the_fit(tmp_path, capsys):
+    source = os.fsencode(tmp_path) + b"/caf\xe9.npy"
+    with open(source, "wb") as file:
+        np.save(file, np.eye(9))
+    words = ["fit", os.fsdecode(source), "--method", "kmeans", "--clusters", "3"]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 2
+    assert "not UTF-8" in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
 def test_compare_tells_variants_apart_on_the_page(table, tmp_path):

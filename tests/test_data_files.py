@@ -302,6 +302,33 @@ def test_pandas_index_above_counted_columns(tmp_path, said):
         assert data.ids == ["x", "y"] and data.X.shape == (2, width)
 
 
+def test_an_index_that_pandas_read_as_a_column(tmp_path, said):
+    path = write(tmp_path / "t.csv", [("Unnamed: 0", "a"), ("7", "1"), ("3", "2")])
+    data = load(path, notice=said.append)
+    assert data.columns == ["a"] and data.ids == ["7", "3"] and len(said) == 1
+
+
+def test_a_first_row_that_may_be_a_header_is_told_or_read(tmp_path, said):
+    (tmp_path / "t.csv").write_text("0.30,0.43,Iris-a\n0.1,0.2,Iris-b\n")
+    assert len(load(tmp_path / "t.csv", drop=["Iris-a"], notice=said.append)) == 1
+    assert "taken as a header, though it holds 0.30" in said.pop() and not said
+    (tmp_path / "t.csv").write_text("id,2019,2020\n1,2,3\n")
+    assert load(tmp_path / "t.csv", notice=said.append).columns == ["id", "2019", "2020"]
+    assert not said  # years are names
+    (tmp_path / "t.csv").write_text("1.0,?,2.0\n3,4,5\n")
+    with pytest.raises(DataError, match=r"column '1': of 2 cells 1 missing, first '\?' in row 1"):
+        load(tmp_path / "t.csv", notice=said.append)
+
+
+def test_names_with_commas_can_be_named(tmp_path):
+    path = write(tmp_path / "t.csv", [("name, full", "b", "c c"), ("x", 1, "y"), ("z", 2, "w")])
+    with pytest.raises(DataError) as told:
+        load(path)
+    assert """--drop '"name, full",c c'""" in str(told.value)
+    assert load(path, drop='"name, full",c c').columns == ["b"]
+    assert load(path, columns="b").columns == ["b"]
+
+
 def test_long_texts_in_csv(tmp_path):
     limit = csv.field_size_limit()
     path = write(tmp_path / "t.csv", [("t",), ("red apple " * 20000,), ("green pear",)])
@@ -416,6 +443,35 @@ def test_frames_keep_their_index_and_types(table):
     assert load(pl.DataFrame({"a": [1, 2], "b": [True, False]})).X.tolist() == [[1, 1], [2, 0]]
     with pytest.raises(DataError, match="'when'"):
         load(pd.DataFrame({"when": pd.to_datetime(["2020-01-01"]), "a": [1]}))
+
+
+def test_the_index_in_a_parquet_file_names_the_rows(tmp_path, table, said):
+    frame = pd.DataFrame(table, columns=["a", "b", "c"])
+    shuffled = frame.sample(frac=1, random_state=0)
+    shuffled.to_parquet(tmp_path / "t.parquet")
+    data = load(tmp_path / "t.parquet", notice=said.append)
+    assert data.columns == ["a", "b", "c"] and len(said) == 1
+    assert data.ids == [str(label) for label in shuffled.index]
+    frame.to_parquet(tmp_path / "new.parquet")
+    again = load(tmp_path / "new.parquet", recipe=data.recipe, notice=said.append)
+    np.testing.assert_array_equal(again.X, table)
+    frame.set_index(["a", "b"]).to_parquet(tmp_path / "two.parquet")
+    assert load(tmp_path / "two.parquet", notice=said.append).ids[0].count(", ") == 1
+    kept = load(tmp_path / "two.parquet", columns=["a", "c"], notice=said.append)
+    np.testing.assert_array_equal(kept.X, table[:, [0, 2]])  # asked for by name
+
+
+def test_lists_in_a_parquet_file_name_none_of_their_numbers(tmp_path, table):
+    pd.DataFrame({"v": table.tolist()}).to_parquet(tmp_path / "t.parquet")
+    data = load(tmp_path / "t.parquet")
+    assert data.X.shape == (30, 3) and data.columns is None
+    np.testing.assert_array_equal(load(tmp_path / "t.parquet", recipe=data.recipe).X, data.X)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "dia", "bsr"])
+def test_sparse_matrices_of_every_format_in_npz(tmp_path, table, kind):
+    sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(table).asformat(kind))
+    np.testing.assert_array_equal(load(tmp_path / "t.npz").X.toarray(), table)
 
 
 def test_parquet_file_and_folder(tmp_path, table):

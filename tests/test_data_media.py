@@ -249,6 +249,10 @@ def test_ready_embeddings(tmp_path):
     assert data.kind == "vector" and data.texts == DOCS
     again = load(tmp_path / "e.jsonl", recipe=data.recipe)
     assert again.fingerprint() == data.fingerprint()
+    keyed = [json.dumps({"doc": f"d{i}", **json.loads(line)}) for i, line in enumerate(lines)]
+    (tmp_path / "e.jsonl").write_text("\n".join(keyed))
+    recipe = load(tmp_path / "e.jsonl", embeddings=True, id_column="doc").recipe
+    assert load(tmp_path / "e.jsonl", recipe=recipe).ids == ["d0", "d1", "d2", "d3"]
 
 
 def test_text_column_of_a_table_and_text_for_the_wrong_model(tmp_path):

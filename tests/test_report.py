@@ -300,6 +300,14 @@ def test_tsne_keeps_islands_apart_and_repeats(monkeypatch):
     assert (nearest == labels).mean() > 0.98
 
 
+def test_tsne_of_few_rows_and_of_rows_on_a_line(monkeypatch):
+    pytest.importorskip("openTSNE")
+    monkeypatch.undo()
+    z = np.random.default_rng(0).normal(size=(40, 60)).astype(np.float32)
+    assert maps.tsne_map(z).shape == (40, 2)  # fewer rows than the 50 directions that are kept
+    assert maps.tsne_map(z[:, :1]) is None
+
+
 def results(attack=False):
     data = fakes.table()
     z = fakes.FakeModel(3).fit(data.X).transform(data.X)

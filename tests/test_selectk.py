@@ -33,6 +33,11 @@ def test_noise_has_no_clear_answer():
     assert found.answer is None and "no clear answer" in found.verdict()
 
 
+def test_a_column_of_large_numbers_does_not_decide():
+    found = study(make, blobs() * [1, 1, 1e5], list(range(2, 8)), (0, 1))
+    assert found.votes["silhouette"] == found.votes["merge"] == 4
+
+
 def test_one_voice_that_differs_is_enough_for_doubt():
     nan = float("nan")
     curves = {"stability": [1.0, 0.5, 0.4], "silhouette": [0.1, 0.2, 0.9], "merge": [nan] * 3}

@@ -15,6 +15,7 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
+from .data.scaling import fit_scaling
 from .parts.graph import neighbours
 from .parts.merge import greedy_merge, joint, modularity, one_hot
 from .rng import numpy_rng
@@ -78,7 +79,7 @@ def study(make: Any, X: Any, ks: list[int], seeds: tuple[int, ...] = (0, 1), tel
     """
     if len(seeds) < 2:
         raise ValueError(f"{len(seeds)} seed is too few to see what is stable; give 2 or more")
-    z, rows = _raw(X)
+    z, rows = _raw(X, make(ks[0], seeds[0]).scale)
     found = Curves(list(ks), {name: [] for name in CURVES[:2]})
     labels = None
     for k in ks:
@@ -146,12 +147,19 @@ def _most(X: Any, seed: int) -> np.ndarray:
     return np.sort(picked)
 
 
-def _raw(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Common ground for all k: principal components of a sample of the rows, and which rows."""
+def _raw(X: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
+    """Common ground for all k: principal components of a sample of the rows, and which rows.
+
+    They are scaled as the fits scale them, or the column with the largest numbers would decide.
+    """
     n = X.shape[0]
     rows = np.linspace(0, n - 1, min(n, ROWS)).astype(np.int64)
     part = X[rows]
-    part = np.asarray(part.toarray() if hasattr(part, "toarray") else part, np.float32)
+    if hasattr(part, "toarray"):  # sparse columns share a unit
+        part = np.asarray(part.toarray(), np.float32)
+    else:
+        part = np.asarray(part)
+        part = fit_scaling(part, scale).apply(part)
     flat = part.reshape(len(part), -1)
     if min(flat.shape) > PARTS:
         flat = PCA(PARTS, random_state=0).fit_transform(flat)

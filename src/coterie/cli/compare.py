@@ -43,6 +43,8 @@ def run(argv: list[str]) -> int:
     options = data_options(args)
     most = max(get(key).words for key, _ in methods)  # all of them see the same rows
     dataset = load_for(most, args.data, options)
+    if dataset.kind == "text":
+        options = {"words": most} | options  # a run's own words would be other rows to its resume
     finished = {}
     for key, variant in methods:
         cls = get(key)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from coterie import runs
+from coterie.data.options import joined
 from coterie.hints import did_you_mean
 from coterie.params import as_tuples
 
@@ -61,7 +62,7 @@ def config_flags(content: dict, path: str, known: Iterable[str]) -> list[str]:
             off = "--no-" + flag[2:]
             words += [flag] if value else [off] if off in known else []
         elif isinstance(value, (list, tuple)):
-            words.append(f"{flag}={','.join(map(str, value))}")
+            words.append(f"{flag}={joined(value)}")
         else:
             words.append(f"{flag}={value}")
     return words

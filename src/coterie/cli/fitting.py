@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +78,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                 runs.finish(path, estimator, dataset, meta)
             except KeyboardInterrupt:
                 print(
-                    f"\nstopped; go on with: coterie fit --resume --out {plan.out}",
+                    f"\nstopped; go on with: coterie fit --resume --out {shlex.quote(plan.out)}",
                     file=sys.stderr,
                 )
                 raise

@@ -53,8 +53,10 @@ def duration(text: str) -> float:
 
 
 def names(text: str) -> list[str]:
-    """A list from a comma-separated text."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+    """A list from a comma-separated text; quotes hold a name with commas together."""
+    from coterie.data.options import names
+
+    return list(names(text))
 
 
 def whole(text: str) -> int:

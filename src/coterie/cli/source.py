@@ -58,6 +58,12 @@ def load(source: str, options: dict, **more):
     """Read data; what is worth knowing goes to standard error."""
     import coterie
 
+    try:
+        source.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"the name {source!r} is not UTF-8 text, which run.toml must be; rename it"
+        ) from None
     return coterie.load_data(source, **options, **more)
 
 

@@ -201,7 +201,7 @@ def read_npz(path: Path, ask: Options) -> Dataset:
     ask.only("a .npz file", "label_column", "image_size", "embeddings")
     try:
         with np.load(path, allow_pickle=False) as file:
-            if {"indices", "indptr", "format"} <= set(file.files):
+            if {"format", "shape"} <= set(file.files):  # as scipy.sparse.save_npz writes it
                 return from_array(sparse.load_npz(path), ask, path.stem, "npz")
             data, target = _pick(file.files, path, ask.label_column)
             X, labels = file[data], None if target is None else file[target]

@@ -16,10 +16,11 @@ from .dataset import Dataset
 from .errors import DataError
 from .options import TABLE, Options
 from .ranges import COARSE, narrow
-from .tables import BadCells, from_table, refuse
+from .tables import MISSING, BadCells, from_table, refuse
 
 _ROWS = 4096  # rows converted at once
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_FRACTION = re.compile(r"-\d+|[+-]?\d*[.,]\d+(e[+-]?\d+)?", re.IGNORECASE)
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -58,6 +59,11 @@ class CsvTable:
             ask.notice(f"{path.name}: the first line is numbers, so columns are named 0, 1, ...")
         elif all(_number(cell) is not None for cell in cells):
             ask.notice(f"{path.name}: the first line counts {cells[0]}, {cells[1]}, ...: a header")
+        elif row_like := [cell for cell in cells if _FRACTION.fullmatch(cell)]:
+            ask.notice(
+                f"{path.name}: the first line is taken as a header, though it holds {row_like[0]}; "
+                "if it is a row, put a line of names above it"
+            )
         twice = {c for c in self.names if self.names.count(c) > 1} if self.named else None
         if twice:
             raise DataError(
@@ -210,7 +216,7 @@ def _is_header(cells: list[str]) -> bool:
     Two numbers are as likely a row, unless they follow the empty cell above pandas' index.
     """
     given = [cell for cell in cells if cell]
-    if any(_number(cell) is None for cell in given):
+    if any(_number(cell) is None for cell in given if cell.lower() not in MISSING):
         return True
     counted = ([str(i + start) for i in range(len(given))] for start in (0, 1))
     return given in counted and (len(given) > 2 or not cells[0])

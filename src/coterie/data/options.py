@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from .errors import DataError
@@ -41,6 +43,11 @@ class Options:
                     f"to {what}, which takes {', '.join(used) or 'no such options'}; leave it out"
                 )
 
+    def named_columns(self) -> set[str]:
+        """Return the columns that are asked for by name."""
+        one = (self.id_column, self.label_column, self.text_column)
+        return {*(self.columns or ()), *self.drop, *(name for name in one if name is not None)}
+
     def with_recipe(self) -> Options:
         """Fill in what the recipe remembers and the caller did not say again."""
         recipe = self.recipe
@@ -66,12 +73,20 @@ CHECKED = (*TABLE, "image_size", "skip_bad")
 
 
 def names(value) -> tuple[str, ...]:
-    """Return a tuple of column names from ``"a,b"``, a list, or None."""
+    """Return a tuple of column names from ``'a,b'`` or ``'a,"b, c"'``, a list, or None."""
     if value is None:
         return ()
     if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
+        parts = next(csv.reader([value], skipinitialspace=True), [])
+        return tuple(part.strip() for part in parts if part.strip())
     return tuple(str(part) for part in value)
+
+
+def joined(parts: Iterable[object]) -> str:
+    """Return the text from which `names` reads these; a name with a comma is quoted."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(parts)
+    return text.getvalue()
 
 
 def count(value) -> int | None:

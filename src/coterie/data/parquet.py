@@ -37,7 +37,7 @@ def read_parquet(path: Path, ask: Options) -> Dataset:
         ) from None
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     try:
-        return from_columns(ParquetTable(files, path.stem, ask.notice), ask, "parquet")
+        return from_columns(ParquetTable(files, path.stem, ask), ask, "parquet")
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"cannot read {path} as parquet: {error}") from None
 
@@ -53,15 +53,19 @@ def cache_folder() -> Path:
 class ParquetTable(ArrowTable):
     """The columns of all files together; a column is read when it is asked for."""
 
-    def __init__(self, files: list[Path], name: str, notice):
+    def __init__(self, files: list[Path], name: str, ask: Options):
         from pyarrow.parquet import ParquetFile
 
-        self.files, self.notice = files, notice
-        self.rows, schemas = 0, []
+        self.files, self.notice = files, ask.notice
+        self.rows, schemas, self.index = 0, [], []
         for file in files:
             with ParquetFile(file) as part:
                 self.rows += part.metadata.num_rows
                 schemas.append(part.schema_arrow.names)
+                about = part.schema_arrow.pandas_metadata or {}
+                # a counted index (0, 1, ...) is described there, any other is a column of the file
+                index = [c for c in about.get("index_columns", ()) if isinstance(c, str)]
+                self.index += [c for c in index if c not in self.index]
         for file, names in zip(files, schemas, strict=True):
             if set(names) != set(schemas[0]):
                 other = sorted(set(names) ^ set(schemas[0]))
@@ -69,7 +73,19 @@ class ParquetTable(ArrowTable):
                     f"{files[0]} has {len(schemas[0])} columns and {file} has {len(names)}; only "
                     f"one of them has {listed(other)}. Give all files the same columns"
                 )
-        super().__init__(schemas[0], name)
+        # one that is named, now or at the fit, is a column like others
+        fitted = ask.recipe.columns if ask.recipe is not None else None
+        wanted = {*ask.named_columns(), *(fitted or ())}
+        self.index = [c for c in schemas[0] if c in self.index and c not in wanted]
+        super().__init__([column for column in schemas[0] if column not in self.index], name)
+        if self.index:
+            ask.notice(f"{name}: the index of the data frame is taken as the rows' ids")
+
+    def ids(self) -> list[str] | None:
+        if not self.index:
+            return None
+        columns = [self._strings(column) for column in self.index]
+        return [", ".join(parts) for parts in zip(*columns, strict=True)]
 
     def __len__(self) -> int:
         return self.rows

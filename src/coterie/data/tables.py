@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,11 +12,11 @@ import numpy as np
 from .arrays import check_finite, describe_rows, encode_labels
 from .dataset import Dataset
 from .errors import DataError, did_you_mean, listed
-from .options import Options
+from .options import Options, joined
 from .recipe import Recipe
 from .text import from_texts
 
-_MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "<na>", "?", "-", "--"])
+MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "<na>", "?", "-", "--"])
 _INFINITE = frozenset(f"{sign}{word}" for sign in ("", "+", "-") for word in ("inf", "infinity"))
 
 
@@ -51,7 +52,7 @@ class BadCells:
 
     def add(self, cell: object, where: str) -> None:
         word = "" if cell is None else str(cell).strip().lower()
-        if word in _MISSING:
+        if word in MISSING:
             self.missing += 1
         elif word in _INFINITE:
             self.infinite += 1
@@ -83,7 +84,7 @@ def refuse(name: str, bad: list[BadCells], again: bool = False) -> None:
     `again`: a fitted model wants just these columns, none can be left out.
     """
     advice = []
-    drop = ",".join(cells.column for cells in bad[:5])
+    drop = shlex.quote(joined(cells.column for cells in bad[:5]))
     if any(re.match(r"'[+-]?\d*,\d+'", cells.first) for cells in bad):
         advice.append("write decimal points (1.5 for 1,5), or split the columns at ';'")
     elif any(cells.text for cells in bad):
@@ -110,8 +111,9 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
 
     With a recipe its columns are taken, in its order, wherever they stand in the new table.
     """
-    if ask.id_column is None and table.named and table.names[0] == "":
-        ask = replace(ask, id_column="")  # what pandas writes for the index
+    first = table.names[0]
+    if ask.id_column is None and table.named and first in ("", "Unnamed: 0"):
+        ask = replace(ask, id_column=first)  # what pandas writes for the index, and reads it as
         ask.notice(f"{name}: the first column has no name and is taken as the rows' ids")
     special = _special(table, ask, name)
     strings = [column for column in special.values() if column is not None]
@@ -152,7 +154,8 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     codes, label_names = encode_labels(labels, name)
     ids = found[special["id"]] if special["id"] is not None else ids
     ids = range(len(X)) if ids is None else ids
-    return Dataset(X, ids, recipe.kind, name, columns, None, codes, label_names, recipe=recipe)
+    shown = None if lists else columns  # one column of lists names none of their numbers
+    return Dataset(X, ids, recipe.kind, name, shown, None, codes, label_names, recipe=recipe)
 
 
 def vectors(lists: list, name: str) -> np.ndarray:

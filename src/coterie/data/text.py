@@ -165,7 +165,11 @@ def _embedded(records, text_key: str, path: Path, ask: Options, ids, labels) -> 
     if X is None or X.ndim != 2:
         raise DataError(f"{path}: each 'embedding' must be a list of numbers of one length")
     check_finite(X, name)
-    recipe = ask.recipe or describe_rows(X, "vector", name, "jsonl", embeddings=True)
+    recipe = ask.recipe
+    if recipe is None:
+        recipe = describe_rows(X, "vector", name, "jsonl", embeddings=True)
+        recipe.id_column, recipe.label_column = ask.id_column, ask.label_column
+        recipe.text_column = ask.text_column
     if list(X.shape[1:]) != list(recipe.shape):
         raise DataError(
             f"{name}: embeddings have {X.shape[1]} numbers, the model was fitted on "

@@ -81,7 +81,7 @@ class DKM(DeepClusterer):
     }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     keeps_decoder = True
-    train_rule = (30, 2500)
+    train_rule = (10, 2500)
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(

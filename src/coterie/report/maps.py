@@ -27,20 +27,26 @@ def pca_map(z, seed=0):  # (n, d) -> (n, 2)
     return PCA(2, random_state=seed).fit(z[rows]).transform(z).astype(np.float32)
 
 
+def tsne_installed():
+    return find_spec("openTSNE") is not None
+
+
 def tsne_map(z, seed=0, progress=None, rows=TSNE_ROWS):  # (n, d) -> (n, 2) or None
     """t-SNE of at most `rows` rows; the rest go to the mean of their nearest fitted rows.
 
     One thread, because openTSNE repeats itself bit for bit only with ``n_jobs=1``. Returns None
-    when openTSNE is not installed or there are too few rows for a neighbourhood.
+    when openTSNE is not installed, there are too few rows for a neighbourhood, or they lie on a
+    line.
     """
     n = len(z)
-    if find_spec("openTSNE") is None or n < 30:
+    if not tsne_installed() or n < 30 or z.shape[1] < 2:
         return None
     from openTSNE import TSNE
 
     z = np.asarray(z, dtype=np.float32)
     if z.shape[1] > 50:  # neighbours in 50 directions are the same for the eye, and much cheaper
-        z = PCA(50, random_state=seed).fit(z[sample_rows(n, CHUNK, seed)]).transform(z)
+        seen = z[sample_rows(n, CHUNK, seed)]
+        z = PCA(min(50, len(seen)), random_state=seed).fit(seen).transform(z)
     fitted = sample_rows(n, rows, seed)
     early, late, every = 125, 300, 25
 

@@ -183,9 +183,9 @@ def _lines(dataset, facts):
 
 def _map_note(facts, placed, sheet):
     note = ""
-    if "tsne" not in placed:
+    if not maps.tsne_installed():
         note += " For a t-SNE map install openTSNE."
-    elif facts.n > maps.TSNE_ROWS:
+    elif "tsne" in placed and facts.n > maps.TSNE_ROWS:
         note += (
             f" t-SNE was fitted on {maps.TSNE_ROWS:,} rows; "
             "the others were put next to their nearest ones."
