@@ -23,8 +23,9 @@ def test_kmeans_probabilities_are_those_of_round_gaussians_as_wide_as_the_cluste
 
 # -- principal components -------------------------------------------------------------------------
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.99, 1.0])
-def test_components_are_the_fewest_singular_vectors_that_hold_the_share(share):
-    x = np.random.default_rng(0).normal(size=(80, 7)) * 2.0 ** -np.arange(7) + 5
+@pytest.mark.parametrize("n", [80, 5])  # also fewer rows than columns
+def test_components_are_the_fewest_singular_vectors_that_hold_the_share(share, n):
+    x = np.random.default_rng(0).normal(size=(n, 7)) * 2.0 ** -np.arange(7) + 5
     mean = x.mean(0)
     _, s, axes = np.linalg.svd(x - mean, full_matrices=False)
     m = next(m for m in range(1, 8) if sum(s[:m] ** 2) >= (share - 1e-9) * sum(s**2))

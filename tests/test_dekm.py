@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_blobs
+from torch import nn
 
 from coterie import DEKM, load
 from coterie.batch import Batch, View
@@ -263,6 +264,15 @@ def test_decoder_of_the_finished_embedding(blobs, tmp_path):
     in_fit = DEKM(3, decoder_epochs=40, **options).fit(X)
     assert np.array_equal(in_fit.labels_, labels)
     np.testing.assert_allclose(in_fit.reconstruct(X), model.reconstruct(X), rtol=1e-4, atol=1e-4)
+
+
+def test_training_the_decoder_leaves_layers_that_learn_by_looking_alone():
+    X = np.random.default_rng(0).normal(size=(80, 6)).astype(np.float32)
+    encoder = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    model = DEKM(3, net=(encoder, nn.Linear(3, 6)), pretrain_epochs=2, epochs=2, random_state=0)
+    z = model.fit(X).transform(X)
+    model.train_decoder(X + 5, epochs=5)
+    np.testing.assert_array_equal(model.transform(X), z)
 
 
 @pytest.mark.parametrize("dataset", ["mnist", "usps", "coil20", "20newsgroups", "reuters_r8"])

@@ -15,7 +15,7 @@ from coterie.engine import Engine, TrainingError
 from coterie.head import Head
 from coterie.nets import build
 from coterie.optim import Optim
-from coterie.phases import Phase
+from coterie.phases import Phase, epoch_steps
 from coterie.progress import Progress
 from coterie.rng import torch_rng
 from coterie.world import World
@@ -172,3 +172,27 @@ def test_a_collapsed_result_is_not_returned_silently(blobs):
 
     with pytest.raises(TrainingError, match="collapsed"):
         Flat(3, random_state=0, **{**DEC.tiny, "init": "random"}).fit(blobs[0])
+
+
+def test_a_single_row_that_is_left_over_joins_the_last_batch(blobs):
+    sizes, X = [], blobs[0][:61]
+
+    def loss(batch, head):
+        sizes.append(len(batch.rows))
+        return squared(batch, head)
+
+    engine(X).run([Phase("train", 2, loss, batch_size=20)])
+    assert sizes == [20, 20, 21] * 2
+    assert [epoch_steps(n, 20) for n in (1, 20, 21, 22, 41)] == [1, 1, 1, 2, 2]
+    assert epoch_steps(3, 1) == 3  # one by one is what was asked for
+
+
+def test_frozen_layers_of_a_user_s_network_stay_and_the_rest_learns(blobs):
+    encoder = torch.nn.Sequential(torch.nn.Linear(blobs[0].shape[1], 8), torch.nn.Linear(8, 3))
+    decoder = torch.nn.Linear(3, blobs[0].shape[1])
+    encoder[0].requires_grad_(False)
+    before = [p.clone() for p in encoder.parameters()]
+    model = quick("idec", 3, net=(encoder, decoder)).fit(blobs[0])
+    after = list(model.network_.encoder.parameters())
+    same = [torch.equal(a, b) for a, b in zip(before, after, strict=True)]
+    assert same == [True, True, False, False]

@@ -234,6 +234,43 @@ def test_statistics_of_large_rows_take_few_at_a_time():
     assert peak < 4 * images.nbytes
 
 
+def test_small_numbers_that_share_a_bound_do_not_share_a_unit(blobs):
+    noise = np.random.default_rng(0).uniform(-0.9, 0.9, (len(blobs[0]), 1))
+    small = 1e-4 * blobs[0] / np.abs(blobs[0]).max()
+    assert fit_scaling(np.hstack([small, noise]), "auto").choice == "standard"
+    assert fit_scaling(small / np.abs(small).max(), "auto").choice == "global"
+    assert fit_scaling(np.zeros((4, 3)), "auto").choice == "global"
+
+
+@pytest.mark.parametrize("key", ["kith", "feature_kmeans", "kmeans"])
+def test_the_unit_of_a_table_does_not_matter(key, blobs):
+    one, tiny = (quick(key, 3).fit(unit * blobs[0]) for unit in (1.0, 1e-9))
+    assert len(np.unique(tiny.labels_)) == len(np.unique(one.labels_)) > 1
+    assert (one.labels_ == tiny.labels_).mean() > 0.95
+
+
+def test_entries_in_two_halves_are_one_number():
+    whole = sp.random(60, 8, 0.4, format="csr", rng=np.random.default_rng(0), dtype=np.float32)
+    indices = np.repeat(whole.indices, 2)
+    halves = sp.csr_matrix((np.repeat(whole.data / 2, 2), indices, 2 * whole.indptr), whole.shape)
+    one, two = (quick("dec", 3).fit(X) for X in (whole, halves))
+    np.testing.assert_array_equal(one.predict_proba(whole), two.predict_proba(halves))
+    assert halves.nnz == 2 * whole.nnz  # the user's matrix is as it was
+
+
+def test_bfloat16_is_read(blobs):
+    X = torch.from_numpy(blobs[0]).bfloat16()
+    model = quick("kmeans", 3).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.predict(X.float().numpy()))
+
+
+@pytest.mark.parametrize("key", ["spectral", "kmeans"])
+def test_a_parameter_set_after_the_fit_leaves_the_model_alone(key, blobs):
+    model = quick(key, 3).fit(blobs[0])
+    before = model.predict_proba(blobs[0])
+    np.testing.assert_array_equal(model.set_params(n_clusters=2).predict_proba(blobs[0]), before)
+
+
 def test_a_table_in_mixed_units_is_not_ruled_by_its_largest_column():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 300)

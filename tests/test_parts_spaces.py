@@ -59,6 +59,19 @@ def test_subkmeans_cost_twin():
     assert result.cost == pytest.approx(expected, rel=1e-4)
 
 
+def test_subkmeans_with_fewer_rows_than_columns():
+    """In the span of the rows: the same cost as a loop over all columns gives."""
+    z = torch.randn(20, 50, generator=torch.Generator().manual_seed(0))
+    result = subkmeans(z, 3, rng())
+    eye = torch.eye(50)
+    torch.testing.assert_close(result.rotation.T @ result.rotation, eye, atol=1e-5, rtol=0)
+    expected = twin.subkmeans_cost(
+        z.tolist(), result.labels.tolist(), result.centers.tolist(), result.rotation.tolist(),
+        result.m,
+    )  # fmt: skip
+    assert result.cost == pytest.approx(expected, rel=1e-4)
+
+
 def test_subkmeans_cost_is_the_kmeans_cost_of_its_labels():
     # all centres lie in the cluster space, so outside of it they equal the mean
     z = normal(300, 7, dtype=torch.float32)

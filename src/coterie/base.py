@@ -186,7 +186,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         if isinstance(X, Dataset):
             X = X.X
         if isinstance(X, torch.Tensor):
-            X = X.detach().cpu().numpy()
+            X = X.detach().cpu()
+            X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
         if isinstance(X, list) and X and all(isinstance(x, str) for x in X):
             raise ValueError(
                 f"X is {len(X)} texts, and methods want numbers; data = coterie.load_data(X) makes "
@@ -211,6 +212,9 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
                 dtype=None if _numeric(X) else "numeric",
                 ensure_all_finite=False,
             )
+        if sp.issparse(source) and not source.has_canonical_format:
+            source = source.copy()  # the halves of an entry are one number
+            source.sum_duplicates()
         if not sp.issparse(source) and source.dtype.kind not in "fiub":
             source = source.astype(np.float32)
         if not sp.issparse(source) and source.ndim > 4:

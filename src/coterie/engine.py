@@ -17,7 +17,7 @@ from .budget import KEPT_BACK, Pace
 from .data.rows import Rows
 from .head import Head
 from .parts.centers import align, changed_share, reseed_empty
-from .phases import Call, Phase, TrainingError
+from .phases import Call, Phase, TrainingError, epoch_steps
 from .progress import Progress
 from .resuming import Resuming
 from .rng import derive, numpy_rng, torch_rng
@@ -83,16 +83,17 @@ class Engine(Resuming):
 
     def _train(self, resume: dict | None) -> None:
         phase, n = self.phase, self.rows.n
-        steps = math.ceil(n / phase.batch_size)
+        steps = epoch_steps(n, phase.batch_size)
         self.limit = max(1, math.ceil(phase.epochs * steps)) if phase.epochs > 0 else 0
         if phase.optimizers:
             groups = phase.optimizers(self.network, self.head)
         else:
             modules = [m for m in (self.network, self.head) if m is not None]
             groups = {"main": ([p for m in modules for p in m.parameters()], phase.optim)}
-        self._optims = {
-            k: (params, o, o.build(params)) for k, (params, o) in groups.items() if params
-        }
+        self._optims = {}
+        for name, (params, optim) in groups.items():
+            if params := [p for p in params if p.requires_grad]:  # the user may have frozen some
+                self._optims[name] = params, optim, optim.build(params)
         self._average = [torch.zeros_like(p) for p in self._trained()] if phase.average else []
         most = self.limit
         if resume:
@@ -116,7 +117,8 @@ class Engine(Resuming):
                 pace.update_took(time.perf_counter() - updating)
                 if settled:
                     break
-            self._one_step(order[s * phase.batch_size : (s + 1) * phase.batch_size])
+            stop = n if s + 1 == steps else (s + 1) * phase.batch_size
+            self._one_step(order[s * phase.batch_size : stop])
             self.step += 1
             if s + 1 == steps or self.step == self.limit:
                 self._end_epoch(s + 1)

@@ -9,6 +9,7 @@ import torch
 
 from .data.rows import Rows
 from .parts.augment import affine, surround
+from .phases import epoch_steps
 
 MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in the papers
 CODE, WIDEST_CODE = 10, 64  # sizes of the embedding
@@ -95,7 +96,7 @@ class Sizing:
 
     def epochs_of(self, given: float | None, rule: tuple[float, int]) -> float:
         """A length in epochs: as given, or by a rule of (epochs, steps)."""
-        steps = math.ceil(self._n_rows / self.batch_size)  # of an epoch
+        steps = epoch_steps(self._n_rows, self.batch_size)
         return max(rule[0], rule[1] / steps) if given is None else given
 
     def clustering_weight(self, given: float | None, latents: torch.Tensor) -> float:  # (n, d)

@@ -125,11 +125,17 @@ class _Columns:
     def share_a_unit(self) -> bool:
         """One unit for all columns? Bounded alike (pixels, shares), or deviations of one size."""
         low, high = self.low.min(), self.high.max()
-        if (low >= -1 and high <= 1) or (low >= 0 and high <= 255 and self.whole and high > 16):
+        if low >= 0 and high <= 255 and self.whole and high > 16:
             return True
         spread = np.sqrt(self.variance)
+        # columns of 1e-4 beside one of 1 have a bound in common, but no unit
+        reach = np.maximum(np.abs(self.low), np.abs(self.high))[spread > 0]
         spread = spread[spread > 0]
-        return spread.size == 0 or spread.max() <= 10 * np.quantile(spread, 0.1, method="lower")
+        if spread.size == 0:
+            return True
+        if low >= -1 and high <= 1 and np.median(reach) >= 0.1 * reach.max():
+            return True
+        return spread.max() <= 10 * np.quantile(spread, 0.1, method="lower")
 
 
 def _column_statistics(source: np.ndarray) -> _Columns:

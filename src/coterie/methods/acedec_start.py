@@ -26,6 +26,7 @@ def space_phase(method: "ACeDeC") -> list[Phase | Call]:
 
     def space_step(step: Step, head: Head) -> None:
         batch = step.batch
+        batch.network.eval()  # it stays as it is, layers that learn from what they see included
         with torch.no_grad():
             z = batch.z_clean
         terms = {"cluster": method.distance(z, z, head), "shared": method.shared(z, head)}

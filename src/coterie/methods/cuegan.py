@@ -28,7 +28,7 @@ from ..parts.gan import (
     staircase,
 )
 from ..parts.penalty import gradient_penalty, interpolate_rows
-from ..phases import Call, Phase
+from ..phases import Call, Phase, epoch_steps
 from .sampling import Sampling
 
 LEARN_AFTER = 0.5  # share of the steps before a prior is learned from what the ids mean by then
@@ -146,7 +146,7 @@ class CueGAN(Sampling):
         default = 100.0 if len(rows.shape) == 3 else 1.0
         self._penalty = default if self.penalty is None else self.penalty
         self._eta = max(1.0, self._penalty / 10) if self.eta is None else self.eta
-        per_epoch = -(-rows.n // self.batch_size)
+        per_epoch = epoch_steps(rows.n, self.batch_size)
         self._length = self.steps if self.epochs is None else max(1, round(self.epochs * per_epoch))
         self._epochs = (self._length - 0.5) / per_epoch  # the engine rounds up
         super()._fit(rows)

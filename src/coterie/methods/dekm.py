@@ -184,9 +184,10 @@ class DEKM(DeepClusterer):
     # -- the decoder ------------------------------------------------------------------------
     def _decoding(self, epochs: float) -> list[Phase | Call]:
         def loss(batch: Batch, head: Head) -> Terms:
+            network = batch.network.eval()  # layers that learn from what they see must not here
             with torch.no_grad():
-                z = batch.network.encode(batch.fed)
-            rebuilt = batch.network.decode(z)
+                z = network.encode(batch.fed)
+            rebuilt = network.train().decode(z)
             return {"reconstruction": squared_error(batch.clean, rebuilt)}
 
         def mark(engine: "Engine") -> None:

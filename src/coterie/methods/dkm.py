@@ -56,7 +56,8 @@ class DKM(DeepClusterer):
     unmoved one belongs: pulled to where it is nearest itself, USPS ended at ACC .748 in place of
     .759 (five seeds). That membership is held fixed. Let through, its slope of alpha = 1000 meets
     distances of another picture: 20,000 rows of MNIST fell from an NMI of .61 to .31 in an epoch;
-    held, they rise to .67 in the first and to .74 in all (one seed).
+    held, they rise to .67 in the first and to .74 in all (one seed). All rows of MNIST have .87
+    after 3 epochs, .86 after 8 and .83 after 30: 2,500 steps are enough for them too.
 
     Published settings fall short on USPS: pre-trained ACC .68, .73, .69 (published .757 +- .013)
     from an autoencoder on which k-means has .72 (.729). Tried: rows in 0..1 instead of -1..1 (.59),

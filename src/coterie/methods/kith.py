@@ -18,7 +18,7 @@ from ..parts import features as kinds
 from ..parts.assign import kl, target_distribution
 from ..parts.graph import neighbours, smooth
 from ..parts.merge import stability
-from ..phases import Call, Phase
+from ..phases import Call, Phase, epoch_steps
 from ..rng import numpy_rng, torch_rng
 from ..world import join
 from .choosing import Families, candidates, finalists, verdict
@@ -116,7 +116,7 @@ class Kith(WithoutAutoencoder):
         self.kind_ = find_kind(rows, self.kind)
         steps = max(1, round(rows.n / self.batch_size))
         self._batch = math.ceil(rows.n / steps)  # even batches: no tiny last one
-        self._batches = math.ceil(rows.n / self._batch)
+        self._batches = epoch_steps(rows.n, self._batch)
         self._csr = sparse_text(rows, self.kind_)
         try:
             super()._fit(rows)

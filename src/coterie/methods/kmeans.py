@@ -132,9 +132,14 @@ class FlatRows:
 def principal_components(z: torch.Tensor, share: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean (d,) and the leading axes (d, m) that hold `share` of the variance."""
     mean = z.mean(0)
-    covariance = torch.cov((z - mean).T.double()).reshape(z.shape[1], z.shape[1])
-    values, vectors = torch.linalg.eigh(covariance)
-    values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
+    centred = (z - mean).double()
+    if len(z) < z.shape[1]:  # a few large images: never more axes than rows
+        _, singular, vectors = torch.linalg.svd(centred, full_matrices=False)
+        values, vectors = singular.square(), vectors.T
+    else:
+        covariance = torch.cov(centred.T).reshape(z.shape[1], z.shape[1])
+        values, vectors = torch.linalg.eigh(covariance)
+        values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
     held = values.cumsum(0) / values.sum().clamp_min(1e-300)
-    m = min(int((held < share - 1e-9).sum()) + 1, z.shape[1])
+    m = min(int((held < share - 1e-9).sum()) + 1, len(values))
     return mean, vectors[:, :m].float().contiguous()

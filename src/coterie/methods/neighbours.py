@@ -42,12 +42,13 @@ class Transductive(Clusterer):
         # one thread: sums over threads may come in any order, and labels would not repeat
         with threadpool_limits(1):
             labels = self._label_rows(z.numpy())
-        self.head_ = Head(state={"known": z, "labels": torch.from_numpy(labels.astype(np.int64))})
+        known = {"known": z, "labels": torch.from_numpy(labels.astype(np.int64))}
+        self.head_ = Head(state={**known, "clusters": torch.tensor(self.n_clusters)})
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
         """Half the weight on the nearest row, half on the vote of the ten nearest."""
         voters = min(VOTERS, len(head.known))
-        scores = latents.new_zeros(len(latents), self.n_clusters)
+        scores = latents.new_zeros(len(latents), int(head.clusters))
         step = max(1, BLOCK // len(head.known))
         for start in range(0, len(latents), step):
             distances = squared_distances(latents[start : start + step], head.known)

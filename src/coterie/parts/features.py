@@ -116,7 +116,7 @@ class Features(nn.Module):
             self.axes.fit(self._log_counts(x), generator)
             return self
         spread = raw.std(0, correction=0)
-        skew = ((raw - raw.mean(0)) / spread.clamp_min(1e-12)).pow(3).mean(0)
+        skew = ((raw - raw.mean(0)) / spread.clamp_min(torch.finfo(raw.dtype).tiny)).pow(3).mean(0)
         self.logged.copy_((raw.amin(0) >= -1e-4 * spread) & (skew > SKEWED) & (spread > 0))
         t = self._columns(x)
         sd = t.std(0, correction=0)
@@ -128,7 +128,8 @@ class Features(nn.Module):
         ):
             sd = sd.square().mean().sqrt().expand_as(sd)
         self.mean.copy_(t.mean(0))
-        self.factor.copy_(torch.where(sd > 1e-7 * (1 + self.mean.abs()), 1 / sd, torch.zeros(())))
+        # beyond rounding, whatever the unit is: a column of 1e-9 counts as one of 1 does
+        self.factor.copy_(torch.where(sd > 1e-7 * self.mean.abs(), 1 / sd, torch.zeros(())))
         if hasattr(self, "axes"):
             self.axes.fit((t - self.mean) * self.factor, generator)
         return self

@@ -41,15 +41,21 @@ def subkmeans(z, k, rng, n_init=10, max_iter=300):
     if len(z) < k:
         raise ValueError(f"z has {len(z)} rows but k={k}; lower k or give more rows")
     mean = z.mean(dim=0, dtype=torch.float64).to(z.dtype)
-    rows = z - mean
+    rows, basis = z - mean, None
+    if len(z) < z.shape[1]:  # a few large images: all that differs lies in the span of the rows
+        basis = torch.linalg.svd(rows, full_matrices=False).Vh.T
+        rows = rows @ basis
     best = min((_one_start(rows, k, rng, max_iter) for _ in range(n_init)), key=lambda r: r.cost)
-    return SubKMeansResult(best.rotation, best.m, best.centers + mean, best.labels, best.cost)
+    rotation, centers = best.rotation, best.centers
+    if basis is not None:
+        rotation, centers = _complete(basis @ rotation[:, : best.m]), centers @ basis.T
+    return SubKMeansResult(rotation, best.m, centers + mean, best.labels, best.cost)
 
 
 def _one_start(rows, k, rng, max_iter):  # rows have mean 0
     d = rows.shape[1]
-    random = torch.from_numpy(rng.standard_normal((d, d)))
-    axes = torch.linalg.qr(random).Q[:, : max(1, d // 2)].to(rows.dtype)
+    random = torch.from_numpy(rng.standard_normal((d, d))[:, : max(1, d // 2)])
+    axes = torch.linalg.qr(random).Q.to(rows.dtype)
     # one Lloyd step: k-means++ seeds in the random subspace, and their labels
     labels = kmeans(rows @ axes, k, rng=rng, n_init=1, max_iter=1).labels
     for _ in range(max_iter):
