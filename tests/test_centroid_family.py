@@ -121,6 +121,21 @@ def test_a_default_weight_is_heavy_for_images_with_a_narrow_pretrained_code(key,
     assert weight(1, weight=0.3) == pytest.approx(0.3)
 
 
+@pytest.mark.parametrize("key", ["dcn", "dkm", "cnet"])
+def test_images_are_moved_where_the_network_can_bear_it(key):
+    def moves(n, **changes):
+        method = registry.get(key)(K, **changes)
+        method.row_shape_, method._n_rows = (1, 28, 28), n
+        return method._augmentation() is not None
+
+    # small data: moved in pre-training already, or from the first step of a random network
+    assert moves(500) and moves(500, init="random")
+    # many wide rows are pre-trained unmoved: an unmoved image has to say where a moved one belongs
+    assert moves(70_000) == (key != "cnet")
+    assert not moves(70_000, init="random")
+    assert moves(70_000, augment="affine") and not moves(500, augment="none")
+
+
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
 @pytest.mark.parametrize("membership", ["softmax", "fuzzy"])
 def test_dkm_loss(distance, membership):

@@ -9,13 +9,14 @@ import torch
 
 from conftest import quick
 from coterie import DEC
+from coterie.data.chunks import epoch_steps
 from coterie.data.rows import Rows
 from coterie.data.scaling import fit_scaling
 from coterie.engine import Engine, TrainingError
 from coterie.head import Head
 from coterie.nets import build
 from coterie.optim import Optim
-from coterie.phases import Phase, epoch_steps
+from coterie.phases import Phase
 from coterie.progress import Progress
 from coterie.rng import torch_rng
 from coterie.world import World

@@ -14,10 +14,11 @@ from torch import nn
 
 from .batch import Batch, Step, Terms, View
 from .budget import KEPT_BACK, Pace
+from .data.chunks import epoch_steps
 from .data.rows import Rows
 from .head import Head
 from .parts.centers import align, changed_share, reseed_empty
-from .phases import Call, Phase, TrainingError, epoch_steps
+from .phases import Call, Phase, TrainingError
 from .progress import Progress
 from .resuming import Resuming
 from .rng import derive, numpy_rng, torch_rng

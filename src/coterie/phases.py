@@ -1,6 +1,5 @@
 """A plan of training as data: what each phase minimises, over which parameters, until when."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
 
 class TrainingError(RuntimeError):
     """Training went wrong in a way that a result would hide: a NaN loss, an empty cluster."""
-
-
-def epoch_steps(n: int, batch_size: int) -> int:
-    """Batches of an epoch; a single row that is left over joins the last of them.
-
-    It has no deviation, and layers that look for one fail.
-    """
-    steps = math.ceil(n / batch_size)
-    return steps - 1 if steps > 1 and n % batch_size == 1 < batch_size else steps
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Large sources in pieces: how many rows at a time, and memory maps that give their pages back."""
 
+import math
 import mmap
 from typing import Any
 
@@ -30,3 +31,12 @@ def pick(source: Any, index: np.ndarray) -> Any:  # (m,) -> (m, ...)
         out[start : start + 256] = source[index[start : start + 256]]
         release(source)
     return out
+
+
+def epoch_steps(n: int, batch_size: int) -> int:
+    """Batches of an epoch; a single row that is left over joins the last of them.
+
+    It has no deviation, and layers that look for one fail.
+    """
+    steps = math.ceil(n / batch_size)
+    return steps - 1 if steps > 1 and n % batch_size == 1 < batch_size else steps

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
 from ..batch import Batch, Step
+from ..data.chunks import epoch_steps
 from ..data.rows import Rows
 from ..head import Head
 from ..nets.gan import GAN
@@ -28,7 +29,7 @@ from ..parts.gan import (
     staircase,
 )
 from ..parts.penalty import gradient_penalty, interpolate_rows
-from ..phases import Call, Phase, epoch_steps
+from ..phases import Call, Phase
 from .sampling import Sampling
 
 LEARN_AFTER = 0.5  # share of the steps before a prior is learned from what the ids mean by then

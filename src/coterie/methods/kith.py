@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from ..batch import Batch, Terms, View
+from ..data.chunks import epoch_steps
 from ..data.rows import Rows
 from ..deep import SCHEDULES
 from ..head import Head
@@ -18,7 +19,7 @@ from ..parts import features as kinds
 from ..parts.assign import kl, target_distribution
 from ..parts.graph import neighbours, smooth
 from ..parts.merge import stability
-from ..phases import Call, Phase, epoch_steps
+from ..phases import Call, Phase
 from ..rng import numpy_rng, torch_rng
 from ..world import join
 from .choosing import Families, candidates, finalists, verdict
