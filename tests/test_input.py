@@ -264,7 +264,7 @@ def test_bfloat16_is_read(blobs):
     np.testing.assert_array_equal(model.predict(X), model.predict(X.float().numpy()))
 
 
-@pytest.mark.parametrize("key", ["spectral", "kmeans"])
+@pytest.mark.parametrize("key", ["spectral", "leiden", "umap_gmm", "kmeans"])
 def test_a_parameter_set_after_the_fit_leaves_the_model_alone(key, blobs):
     model = quick(key, 3).fit(blobs[0])
     before = model.predict_proba(blobs[0])

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..head import Head
 from ..params import param
 from ..parts.graph import neighbours
 from ..parts.merge import greedy_merge, joint, one_hot
@@ -34,9 +33,7 @@ class Leiden(OnFeatures, Transductive):
     n_neighbors: int | None = param(None, "of each row; None: 10, or 5 under 2,000 rows", ge=1)
     n_iterations: int = param(2, "passes of the algorithm at each resolution", ge=1)
 
-    def _head(self, z: np.ndarray) -> Head:
-        labels = torch.from_numpy(self._label_rows(z))
-        return Head(state={"known": torch.from_numpy(z), "labels": labels})
+    _head = Transductive._head  # of features here
 
     def _label_rows(self, z: np.ndarray) -> np.ndarray:  # (n, m) -> (n,) int64
         n = len(z)

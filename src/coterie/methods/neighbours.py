@@ -41,9 +41,12 @@ class Transductive(Clusterer):
         z = FlatRows(rows).slice(0, rows.n).contiguous()
         # one thread: sums over threads may come in any order, and labels would not repeat
         with threadpool_limits(1):
-            labels = self._label_rows(z.numpy())
-        known = {"known": z, "labels": torch.from_numpy(labels.astype(np.int64))}
-        self.head_ = Head(state={**known, "clusters": torch.tensor(self.n_clusters)})
+            self.head_ = self._head(z.numpy())
+
+    def _head(self, z: np.ndarray) -> Head:  # (n, d)
+        labels = torch.from_numpy(self._label_rows(z).astype(np.int64))
+        clusters = torch.tensor(self.n_clusters)
+        return Head(state={"known": torch.from_numpy(z), "labels": labels, "clusters": clusters})
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
         """Half the weight on the nearest row, half on the vote of the ten nearest."""
