@@ -153,7 +153,7 @@ def test_a_killed_rank_comes_back_and_the_result_is_the_same(digit_images, tmp_p
     assert launch({**job, "params": params, "out": str(tmp_path / "whole")}) == [0, 0]
     own = {**params, "checkpoint_dir": str(tmp_path / "checkpoint")}
     out = {**job, "params": own, "out": str(tmp_path / "again")}
-    codes = launch({**out, "kill_step": [1, 15]})  # 12 steps of pre-training, then 12 of training
+    codes = launch({**out, "kill_step": [1, 17]})  # 10 steps of pre-training, then 10 of training
     assert codes[1] == -signal.SIGKILL
     assert codes[0] != 0  # the survivor notices and gives up instead of waiting
     assert not (tmp_path / "again").exists() and any((tmp_path / "checkpoint").iterdir())
@@ -162,7 +162,9 @@ def test_a_killed_rank_comes_back_and_the_result_is_the_same(digit_images, tmp_p
     assert made[0].keys() == made[1].keys()
     assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
     told = [np.load(tmp_path / name / "made.npz")["history"] for name in ("whole", "again")]
-    assert str(told[0]) == str(told[1])
+    for one, two in zip(*(json.loads(str(history)) for history in told), strict=True):
+        assert one.keys() == two.keys() and one.pop("phase") == two.pop("phase")
+        assert one == pytest.approx(two, rel=1e-12)  # sums of ranks are added in another order
 
 
 @pytest.mark.slow
