@@ -140,7 +140,7 @@ def score(plan: Plan, estimator, dataset) -> dict:
     rows = _sample(X.shape[0])
     some = pick(X, rows)
     found, rival = {"scores": _label_free(estimator, some, rows, labels)}, None
-    if plan.baseline:
+    if plan.baseline and plan.cls.key != "kmeans":  # which need not be told of itself
         simple, rival = _kmeans_beside(plan, estimator, X, some)
         found["kmeans"] = _label_free(simple, some, rows, rival)
         # own embeddings flatter their own clusters: the raw data are common ground
