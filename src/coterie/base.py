@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from . import saving
-from .data.arrays import channels_last
+from .data.arrays import channels_last, from_tensor
 from .data.dataset import Dataset
 from .data.frames import check_columns, is_frame
 from .data.options import warn
@@ -186,8 +186,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         if isinstance(X, Dataset):
             X = X.X
         if isinstance(X, torch.Tensor):
-            X = X.detach().cpu()
-            X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
+            X = from_tensor(X)
         if isinstance(X, list) and X and all(isinstance(x, str) for x in X):
             raise ValueError(
                 f"X is {len(X)} texts, and methods want numbers; data = coterie.load_data(X) makes "

@@ -60,11 +60,16 @@ def describe_rows(X, kind: str, name: str, source: str, **more) -> Recipe:
     return Recipe(kind=kind, name=name, source=source, shape=shape, dtype=X.dtype.name, **more)
 
 
+def from_tensor(X) -> np.ndarray:
+    """Return the numbers of a torch tensor; numpy has no bfloat16."""
+    X = X.detach().cpu()
+    return (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
+
+
 def _as_rows(X, name: str, ask: Options):
     """Return (n, d) or (n, h, w[, c]) of a numeric type, or raise."""
     if type(X).__module__.split(".")[0] == "torch":
-        X = X.detach().cpu()
-        X = (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
+        X = from_tensor(X)
     if sparse.issparse(X):
         X = X if X.format == "csr" else X.tocsr()
     elif not isinstance(X, np.ndarray):
