@@ -23,7 +23,7 @@ KEYS = os.environ.get("COTERIE_KEYS", ",".join(registry.METHODS)).split(",")
 
 
 def deep_keys() -> list[str]:
-    from coterie.deep import DeepClusterer
+    from coterie.estimator.deep import DeepClusterer
 
     return [k for k in KEYS if issubclass(registry.get(k), DeepClusterer)]
 

@@ -6,19 +6,19 @@ import torch
 
 from conftest import quick
 from coterie import registry
-from coterie.batch import Batch, View
-from coterie.data.rows import Rows
-from coterie.data.scaling import fit_scaling
-from coterie.data.toys import synth
-from coterie.engine import Engine
-from coterie.methods.acedec import OBJECTIVES
+from coterie.data.sets.toys import synth
+from coterie.estimator.params import check_params
+from coterie.math.axes import betas, logits, nearest, settle, whitening
+from coterie.math.subspace import beta_optimum, subkmeans
+from coterie.methods.acedec.method import OBJECTIVES
 from coterie.metrics import nmi
-from coterie.params import check_params
-from coterie.parts.axes import betas, logits, nearest, settle, whitening
-from coterie.parts.spaces import beta_optimum, subkmeans
-from coterie.phases import Phase
-from coterie.progress import Progress
-from coterie.world import World
+from coterie.runtime.processes import World
+from coterie.runtime.progress import Progress
+from coterie.train.batch import Batch, View
+from coterie.train.engine import Engine
+from coterie.train.plan import Phase
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 from reference.assign import softmin, student_t, target_distribution
 from reference.spaces import rotate, subkmeans_cost
 

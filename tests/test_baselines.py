@@ -8,8 +8,8 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
 from conftest import quick
-from coterie.methods.kmeans import principal_components
-from coterie.methods.neighbours import spectral_embedding
+from coterie.methods.baselines.kmeans import principal_components
+from coterie.methods.baselines.spectral import spectral_embedding
 from reference import assign as twin
 
 

@@ -15,12 +15,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from coterie.bench import published as papers
-from coterie.bench import tables
-from coterie.bench.campaign import Job, plan, run_campaign
-from coterie.bench.ledger import KEYS, Ledger, same_run
 from coterie.cli import main
 from coterie.cli.bench import read_methods, read_settings, seeds
+from coterie.research.bench import published as papers
+from coterie.research.bench import tables
+from coterie.research.bench.campaign import Job, plan, run_campaign
+from coterie.research.bench.ledger import KEYS, Ledger, same_run
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -126,7 +126,7 @@ def test_published_figures():
 
 # -- cost ---------------------------------------------------------------------------------------
 def test_the_unit_of_cost_grows_with_the_rows():
-    from coterie.bench import cost
+    from coterie.research.bench import cost
 
     X = np.random.default_rng(0).random((512, 4, 4)).astype(np.float32)
     assert cost.ae_epoch_seconds(X) > 0
@@ -188,7 +188,7 @@ def test_campaign_budget_and_claims(tmp_path):
     ledger = Ledger(tmp_path / "l.jsonl")
     jobs = plan(["blobs"], [("kmeans", "")], seeds=range(2))
     assert run_campaign(jobs, ledger, tiny_load, budget=0.0)["left"] == 2
-    from coterie.runs import describe
+    from coterie.storage.runs import describe
 
     with ledger.claim(jobs[0].record(describe(jobs[0].estimator(3)))):
         counts = run_campaign(jobs, ledger, tiny_load, tell=str)
@@ -232,7 +232,7 @@ COMMAND = [
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_unit():
-    from coterie.bench import cost
+    from coterie.research.bench import cost
 
     before = cost.WARM_UP, cost.MEASURED
     cost.WARM_UP, cost.MEASURED = 0, 1
@@ -292,7 +292,7 @@ def test_show(whole, capsys):
 
 def test_ranks_by_hand():
     """Three methods, two sets; a tie shares its rank, a method without a set has none."""
-    from coterie.bench import ranking
+    from coterie.research.bench import ranking
 
     def run(method, dataset, seed, nmi, profile="default", lr=1):
         figures = dict.fromkeys(("acc", "nmi_geo", "ari", "aee"), 0.5) | {"nmi": nmi, "km": None}
@@ -312,8 +312,8 @@ def test_ranks_by_hand():
 
 
 def test_ranks_are_of_todays_defaults():
-    from coterie.bench import ranking
-    from coterie.runs import describe
+    from coterie.research.bench import ranking
+    from coterie.storage.runs import describe
 
     figures = dict.fromkeys(("acc", "nmi", "nmi_geo", "ari", "aee"), 0.5) | {"km": None}
     name = {"method": "kmeans", "variant": "p", "profile": "default", "dataset": "usps"}

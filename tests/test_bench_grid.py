@@ -2,8 +2,8 @@
 
 import pytest
 
-from coterie.bench.grid import grid_map
-from coterie.bench.ledger import KEYS
+from coterie.research.bench.grid import grid_map
+from coterie.research.bench.ledger import KEYS
 
 
 def record(**changes) -> dict:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coterie import budget
-from coterie.cli.flags import duration
+from coterie.cli.method_args import duration
+from coterie.train import budget
 
 
 @pytest.fixture

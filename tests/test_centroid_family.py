@@ -10,18 +10,18 @@ from torch import nn
 
 from conftest import quick
 from coterie import registry
-from coterie.batch import Batch, View
-from coterie.data.rows import Rows
-from coterie.data.scaling import fit_scaling
-from coterie.engine import Engine, TrainingError
+from coterie.estimator.params import check_params
+from coterie.math.assign import target_distribution
 from coterie.methods.dkm import temperature_levels
 from coterie.metrics import scores
 from coterie.nets import Conv
-from coterie.params import check_params
-from coterie.parts.assign import target_distribution
-from coterie.phases import Phase
-from coterie.progress import Progress
-from coterie.world import World
+from coterie.runtime.processes import World
+from coterie.runtime.progress import Progress
+from coterie.train.batch import Batch, View
+from coterie.train.engine import Engine, TrainingError
+from coterie.train.plan import Phase
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 from reference import assign as twin
 from reference import centers as center_twin
 

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 import coterie
-from coterie import runs
 from coterie.cli import main
+from coterie.storage import runs
 
 COMMAND = [sys.executable, "-m", "coterie"]
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -168,7 +168,7 @@ def test_a_run_is_fitted_again_from_its_own_file(table, tmp_path):
 
 def test_every_field_is_a_flag_with_help(capsys):
     from coterie.cli.fit import build_parser
-    from coterie.cli.flags import OWN, option_names
+    from coterie.cli.method_args import OWN, option_names
     from coterie.registry import list_methods
 
     for key, cls in list_methods().items():
@@ -316,7 +316,7 @@ def test_kill_9_and_resume_gives_the_same_bytes(moment, undisturbed, tmp_path):
 
 def test_none_and_the_word_none_survive_a_resume(tmp_path, monkeypatch):
     """scale=None or inverse_temperature=1000 (its default) would be another run."""
-    from coterie.engine import Engine
+    from coterie.train.engine import Engine
 
     X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
     np.save(tmp_path / "x.npy", X)

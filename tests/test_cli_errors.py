@@ -12,7 +12,7 @@ import pytest
 
 from coterie.cli import main
 from coterie.cli.config import config_flags
-from coterie.cli.flags import UsageError, duration, read_value, simple_types
+from coterie.cli.method_args import UsageError, duration, read_value, simple_types
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_training_that_fails_brings_the_old_run_back(finished, tmp_path, capsys)
 def test_a_stopped_overwrite_can_go_on_and_leaves_nothing_of_the_old_run(
     finished, data, tmp_path, monkeypatch
 ):
-    from coterie.engine import Engine
+    from coterie.train.engine import Engine
 
     Path(finished, "model.onnx").write_text("of the old model")
     words = ["fit", data, "--method", "dec", "--clusters", "3", "--hidden", "4", "--epochs", "1"]

@@ -12,13 +12,9 @@ from torch.autograd import gradcheck
 
 import coterie
 from coterie import CM, CMEM, CNet
-from coterie.data.toys import cnet_toy
-from coterie.head import Head
-from coterie.methods.cm import centers_in, gamma_of
-from coterie.nets import build
-from coterie.nets.code import move_code
-from coterie.parts.assign import squared_distances
-from coterie.parts.cm import (
+from coterie.data.sets.toys import cnet_toy
+from coterie.math.assign import squared_distances
+from coterie.math.cm import (
     ambiguity,
     cm_terms,
     near_frame,
@@ -27,7 +23,11 @@ from coterie.parts.cm import (
     stack,
     start_from,
 )
-from coterie.phases import Call
+from coterie.methods.cm import centers_in, gamma_of
+from coterie.nets import build
+from coterie.nets.rescale import move_code
+from coterie.train.head import Head
+from coterie.train.plan import Call
 
 DATA = Path(os.environ.get("COTERIE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

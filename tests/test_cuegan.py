@@ -6,9 +6,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from coterie import CueGAN, load
+from coterie.math.gan import critic_terms, diverged, eased, generator_terms, staircase
+from coterie.math.losses import gradient_penalty
 from coterie.nets.gan import GAN, sides
-from coterie.parts.gan import critic_terms, diverged, eased, generator_terms, staircase
-from coterie.parts.penalty import gradient_penalty
 
 TINY = {"random_state": 0, **CueGAN.tiny}
 
@@ -117,7 +117,7 @@ def test_starting_weights_have_the_variance_of_the_code():
 
 
 def test_eight_blobs_are_found(tmp_path):
-    from coterie.data.toys import blobs8
+    from coterie.data.sets.toys import blobs8
     from coterie.metrics import accuracy
 
     X, y = blobs8(2000)
@@ -224,11 +224,11 @@ def test_a_given_prior_is_what_the_generator_is_fed(monkeypatch, blobs):
 
 
 def test_invariances_reach_critic_and_classifier_alone(monkeypatch, digit_images):
-    from coterie.methods import cuegan
+    from coterie.methods.cuegan import method
 
-    seen, affine = [], cuegan.affine
+    seen, affine = [], method.affine
     monkeypatch.setattr(
-        cuegan, "affine", lambda x, g, **how: seen.append(len(x)) or affine(x, g, **how)
+        method, "affine", lambda x, g, **how: seen.append(len(x)) or affine(x, g, **how)
     )
     settings = {**TINY, "steps": 2, "n_critic": 2, "n_class": 1}
     CueGAN(3, **settings, augment="affine", brightness=0.1, contrast=0.1, noise=0.05).fit(
@@ -255,7 +255,7 @@ def test_bad_settings_name_the_way_out(blobs, digit_images):
 
 
 def test_divergence_is_told(monkeypatch, blobs):
-    monkeypatch.setattr("coterie.methods.cuegan.diverged", lambda curve: len(curve) == 2)
+    monkeypatch.setattr("coterie.methods.cuegan.method.diverged", lambda curve: len(curve) == 2)
     with pytest.warns(UserWarning, match="fewer noise variables than n_noise=2"):
         model = CueGAN(3, **TINY).fit(blobs[0])
     assert "Earth Mover" in model.notes_[-1]
@@ -281,7 +281,7 @@ def test_cross_entropy_bounds_the_entropy():
 def test_stairs_of_eta_are_thirtieths_of_the_whole_training(monkeypatch, blobs):
     every = []
     monkeypatch.setattr(
-        "coterie.methods.cuegan.staircase", lambda eta, g, n, t: every.append(n) or eta
+        "coterie.methods.cuegan.method.staircase", lambda eta, g, n, t: every.append(n) or eta
     )
     CueGAN(3, **{**TINY, "steps": 60}).fit(blobs[0])  # an epoch has 4 steps, which must not matter
     assert set(every) == {2}

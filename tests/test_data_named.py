@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from coterie.data import DataError, available, describe, fetch, load, named, objects, stored, toys
-from coterie.data.variants import VARIANTS, uniformity
+from coterie.data import DataError, available, describe, load
+from coterie.data.sets import fetch, named, objects, stored, toys
+from coterie.data.sets.variants import VARIANTS, uniformity
 
 
 def need(name):

@@ -7,17 +7,17 @@ from sklearn.datasets import make_blobs
 from torch import nn
 
 from coterie import DEKM, load
-from coterie.batch import Batch, View
-from coterie.data.rows import Rows
-from coterie.data.scaling import fit_scaling
-from coterie.engine import Engine
-from coterie.head import Head
+from coterie.math.centers import kmeans
 from coterie.methods.dekm import STRATEGIES, rotated_target, scatter_axes
 from coterie.metrics import accuracy
-from coterie.parts.centers import kmeans
-from coterie.phases import Phase
-from coterie.progress import Progress
-from coterie.world import World
+from coterie.runtime.processes import World
+from coterie.runtime.progress import Progress
+from coterie.train.batch import Batch, View
+from coterie.train.engine import Engine
+from coterie.train.head import Head
+from coterie.train.plan import Phase
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 
 QUICK = {**DEKM.tiny, "random_state": 0}
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import deep_keys, quick
-from coterie.state import unpack
+from coterie.storage.tensors import unpack
 
 FIT_MANY = str(Path(__file__).with_name("fit_many.py"))
 

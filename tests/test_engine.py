@@ -10,16 +10,16 @@ import torch
 from conftest import quick
 from coterie import DEC
 from coterie.data.chunks import epoch_steps
-from coterie.data.rows import Rows
-from coterie.data.scaling import fit_scaling
-from coterie.engine import Engine, TrainingError
-from coterie.head import Head
 from coterie.nets import build
-from coterie.optim import Optim
-from coterie.phases import Phase
-from coterie.progress import Progress
-from coterie.rng import torch_rng
-from coterie.world import World
+from coterie.runtime.processes import World
+from coterie.runtime.progress import Progress
+from coterie.runtime.rng import torch_rng
+from coterie.train.engine import Engine, TrainingError
+from coterie.train.head import Head
+from coterie.train.optim import Optim
+from coterie.train.plan import Phase
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 
 
 def engine(X, **changes):

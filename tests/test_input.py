@@ -14,8 +14,8 @@ from conftest import quick
 from coterie import DEC, KMeans, load_data
 from coterie import load as load_model
 from coterie.data.chunks import chunk_rows
-from coterie.data.rows import Rows
-from coterie.data.scaling import fit_scaling
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 
 BAD = {
     "fewer rows than clusters": (np.ones((5, 3)), 8, r"n_samples=5 .* n_clusters=8; lower"),

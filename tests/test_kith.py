@@ -15,15 +15,9 @@ from sklearn.neighbors import NearestNeighbors
 
 import coterie
 from coterie import Kith, Leiden
-from coterie.head import Head
-from coterie.methods import rowfeatures
-from coterie.methods.choosing import finalists, verdict
-from coterie.methods.views import lose_words
-from coterie.nets.body import FeatureNet, SharedNorm
-from coterie.nets.kithcoder import KithCoder
-from coterie.parts import features as kinds
-from coterie.parts.graph import by_cells, exact, neighbours, smooth
-from coterie.parts.merge import (
+from coterie.math import features as kinds
+from coterie.math.graph import by_cells, exact, neighbours, smooth
+from coterie.math.merge import (
     agreement,
     greedy_merge,
     joint,
@@ -32,6 +26,12 @@ from coterie.parts.merge import (
     one_hot,
     spectral_merge,
 )
+from coterie.methods.kith import row_features
+from coterie.methods.kith.choosing import finalists, verdict
+from coterie.methods.kith.views import lose_words
+from coterie.nets.feature_net import FeatureNet, SharedNorm
+from coterie.nets.kith_encoder import KithCoder
+from coterie.train.head import Head
 from reference import features as twin
 from reference.assign import target_distribution
 
@@ -61,7 +61,7 @@ def test_graph_is_that_of_scikit_learn(n, d, seed, shift):
 def test_graph_in_blocks_equals_graph_at_once(monkeypatch):
     z = rand(100, 5)
     whole = exact(z, 4)
-    monkeypatch.setattr("coterie.parts.graph.BLOCK", 700)
+    monkeypatch.setattr("coterie.math.graph.BLOCK", 700)
     assert torch.equal(exact(z, 4), whole)
 
 
@@ -431,8 +431,8 @@ def test_kith_and_leiden_on_real_digits():
 
 def test_the_graph_is_kept_with_the_run(blobs, tmp_path):
     import coterie
-    from coterie import runs
     from coterie.data import Dataset
+    from coterie.storage import runs
 
     X, _ = blobs
     model = Kith(4, random_state=0, **Kith.tiny).fit(X)
@@ -473,7 +473,7 @@ def test_moved_copies_are_other_images_of_the_same_things_and_do_not_depend_on_p
     own = (moved - still).norm(dim=1)
     other = (moved - still.roll(1, 0)).norm(dim=1)
     assert 0.1 * other.mean() < own.mean() < 0.8 * other.mean()
-    monkeypatch.setattr(rowfeatures, "ENCODE_ROWS", 100)
+    monkeypatch.setattr(row_features, "ENCODE_ROWS", 100)
     again = Kith(10, epochs=0, refine_epochs=0, **FAST).fit(images)
     torch.testing.assert_close(again.head_.moved, moved)
     for none in (Kith(10, moved=False, epochs=0, **FAST), Kith(10, kind="table", epochs=0, **FAST)):
@@ -494,8 +494,8 @@ def test_features_of_a_fit_are_computed_once(monkeypatch):
 
 @pytest.mark.parametrize("key", ["dec", "idec", "dekm", "dkm", "cnet", "acedec"])
 def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
-    monkeypatch.setattr("coterie.methods.kith.STEPS", 80)
-    monkeypatch.setattr("coterie.methods.kith.REFINE_STEPS", 10)
+    monkeypatch.setattr("coterie.methods.kith.method.STEPS", 80)
+    monkeypatch.setattr("coterie.methods.kith.method.REFINE_STEPS", 10)
     X, y = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
     cls = coterie.registry.get(key)
     settings = {**cls.tiny, "embedding_dim": 4, "pretrain": "kith", "random_state": 0}
@@ -508,7 +508,7 @@ def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
 
 
 def test_the_code_that_kith_hands_over_keeps_the_means_of_its_clusters_apart(monkeypatch):
-    monkeypatch.setattr("coterie.methods.kith.STEPS", 80)
+    monkeypatch.setattr("coterie.methods.kith.method.STEPS", 80)
     X, _ = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
     kith = Kith(3, random_state=0).fit(X)
     coder = KithCoder((6,), 4, torch.Generator().manual_seed(0))

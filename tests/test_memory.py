@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from conftest import KEYS, quick
-from coterie.parts.lloyd import CHUNK_VALUES, kmeans
+from coterie.math.kmeans import CHUNK_VALUES, kmeans
 
 N, K, D, BATCH = 1000, 150, 10, 240  # even a batch x k x d would be larger than two n x k
 

@@ -6,7 +6,7 @@ import torch
 
 from conftest import quick
 from coterie.nets import INITIALIZERS, Conv, build
-from coterie.rng import torch_rng
+from coterie.runtime.rng import torch_rng
 
 SIZES = [
     (1, 8, 8),

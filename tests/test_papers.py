@@ -10,18 +10,18 @@ import pytest
 from sklearn.cluster import KMeans
 
 from conftest import quick
-from coterie import runs
-from coterie.bench import campaign
-from coterie.bench.campaign import run_campaign
-from coterie.bench.ledger import KEYS, Ledger
-from coterie.bench.statistics import as_good_as_best, describe, half_width, t_test
 from coterie.cli import main
 from coterie.data import load
-from coterie.papers import figures, find, pictures, read_all, readme, render, tables
-from coterie.papers.cells import Book
-from coterie.papers.jobs import slots
-from coterie.papers.state import Clock, missing, spoken, state_of
 from coterie.registry import METHODS, get
+from coterie.research.bench import campaign
+from coterie.research.bench.campaign import run_campaign
+from coterie.research.bench.ledger import KEYS, Ledger
+from coterie.research.bench.statistics import as_good_as_best, describe, half_width, t_test
+from coterie.research.papers import figures, find, pictures, read_all, readme, render, tables
+from coterie.research.papers.cells import Book
+from coterie.research.papers.jobs import slots
+from coterie.research.papers.state import Clock, missing, spoken, state_of
+from coterie.storage import runs
 
 PAPERS = read_all()
 ITEMS = [(paper, item) for paper in PAPERS for item in paper.items]
@@ -301,8 +301,8 @@ def test_every_table_is_filled(tiny):
 
 def test_everything_is_written_twice_with_the_same_bytes(tiny, monkeypatch):
     papers, ledger, folder = tiny
-    monkeypatch.setattr("coterie.papers.toys.EPOCHS", 0.2)
-    monkeypatch.setattr("coterie.papers.toys.ITERATES", 1)
+    monkeypatch.setattr("coterie.research.papers.toys.EPOCHS", 0.2)
+    monkeypatch.setattr("coterie.research.papers.toys.ITERATES", 1)
     monkeypatch.setattr(figures, "DPI", 40)
     first = readme.write(papers, ledger.read(), folder / "a")
     again = readme.write(papers, ledger.read(), folder / "b")

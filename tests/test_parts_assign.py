@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from coterie.parts import assign
-from coterie.parts.assign import (
+from coterie.math import assign
+from coterie.math.assign import (
     collapsed,
     cosine_distances,
     fuzzy_membership,

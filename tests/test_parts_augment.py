@@ -5,14 +5,7 @@ import math
 import pytest
 import torch
 
-from coterie.parts.augment import (
-    affine,
-    dropout_rows,
-    feature_noise,
-    jitter,
-    surround,
-    transforms,
-)
+from coterie.math.augment import affine, dropout_rows, feature_noise, jitter, surround, transforms
 
 
 def generator(seed=0):

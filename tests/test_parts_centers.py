@@ -6,8 +6,8 @@ import torch
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
-from coterie.parts import lloyd
-from coterie.parts.centers import (
+from coterie.math import kmeans as lloyd
+from coterie.math.centers import (
     align,
     changed_share,
     cluster_sums,
@@ -123,7 +123,7 @@ def test_neither_input_nor_global_randomness_changes():
 
 
 def test_streamed_rows_give_the_same_clusters(monkeypatch):
-    monkeypatch.setattr("coterie.parts.lloyd.CHUNK_VALUES", 1024)
+    monkeypatch.setattr("coterie.math.kmeans.CHUNK_VALUES", 1024)
     z, truth = blobs(5000)
     source = Streamed(z)
     streamed = kmeans(source, 3, rng=rng(), n_init=5, sample=200)

@@ -5,9 +5,9 @@ import pytest
 import torch
 from sklearn.mixture import GaussianMixture
 
-from coterie.parts import mixture as module
-from coterie.parts.lloyd import kmeans
-from coterie.parts.mixture import diagonal_mixture
+from coterie.math import mixture as module
+from coterie.math.kmeans import kmeans
+from coterie.math.mixture import diagonal_mixture
 
 K, RIDGE = 4, 1e-4
 

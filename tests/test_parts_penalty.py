@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from coterie.parts.assign import squared_distances
-from coterie.parts.cm import cm_terms
-from coterie.parts.penalty import (
+from coterie.math.assign import squared_distances
+from coterie.math.cm import cm_terms
+from coterie.math.losses import (
     dirichlet_penalty,
     gradient_penalty,
     interpolate_rows,

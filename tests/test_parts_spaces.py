@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from coterie.parts.centers import (
-    align,
-    changed_share,
-    kmeans,
-    within_scatter,
-)
-from coterie.parts.spaces import (
-    beta_optimum,
-    subkmeans,
-)
+from coterie.math.centers import align, changed_share, kmeans, within_scatter
+from coterie.math.subspace import beta_optimum, subkmeans
 from reference import spaces as twin
 
 

@@ -6,9 +6,10 @@ import torch
 
 import coterie
 from conftest import quick
-from coterie import deep, sizing
+from coterie.estimator import deep
 from coterie.nets.mlp import MLP
-from coterie.sizing import FEW, MANY
+from coterie.train import settings
+from coterie.train.settings import FEW, MANY
 
 TINY_MANY = MANY.__class__((8, 12), epochs=(1, 1), lr=1e-3, schedule="constant", moved=False)
 
@@ -16,9 +17,9 @@ TINY_MANY = MANY.__class__((8, 12), epochs=(1, 1), lr=1e-3, schedule="constant",
 @pytest.fixture
 def many(monkeypatch):
     """Data of the tests count as large, with a network that is quick."""
-    monkeypatch.setattr(sizing, "MANY_ROWS", 50)
-    monkeypatch.setattr(sizing, "WIDE_ROWS", 6)
-    monkeypatch.setattr(sizing, "MANY", TINY_MANY)
+    monkeypatch.setattr(settings, "MANY_ROWS", 50)
+    monkeypatch.setattr(settings, "WIDE_ROWS", 6)
+    monkeypatch.setattr(settings, "MANY", TINY_MANY)
 
 
 def widths(model):
@@ -113,7 +114,7 @@ def test_many_images_are_moved_in_pretraining_only_on_request(
         calls.append(len(x))
         return x
 
-    monkeypatch.setattr(sizing, "affine", spy)
+    monkeypatch.setattr(settings, "affine", spy)
     quick("ae_kmeans", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
     assert bool(calls) == bool(moved)
     calls.clear()

@@ -4,7 +4,7 @@ import io
 import subprocess
 import sys
 
-from coterie.progress import Progress, describe
+from coterie.runtime.progress import Progress, describe
 
 
 class Terminal(io.StringIO):

@@ -13,10 +13,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from coterie.data.scaling import fit_scaling
-from coterie.parts.lloyd import kmeans
-from coterie.sharing import sharing
-from coterie.state import unpack
+from coterie.math.kmeans import kmeans
+from coterie.runtime.processes import sharing
+from coterie.storage.tensors import unpack
+from coterie.train.scaling import fit_scaling
 from test_distributed import free_port
 
 FIT_ONCE = str(Path(__file__).with_name("fit_once.py"))

@@ -12,7 +12,15 @@ from PIL import Image
 
 import fakes
 from coterie import report
-from coterie.report import cards, comparison, facts, maps, pack, pictures, words
+from coterie.report import (
+    cluster_cards,
+    cluster_stats,
+    comparison,
+    encode,
+    maps,
+    row_pictures,
+    sentences,
+)
 from fakes import ATTACK
 
 
@@ -43,7 +51,7 @@ def cluster_facts(z, labels, k=None, proba=None):
     if proba is not None:
         Model.predict_proba = lambda self, X: proba
     dataset = fakes.Dataset(X=z, ids=range(len(z)), kind="vector", name="blobs")
-    return facts.gather(Model(), dataset)
+    return cluster_stats.gather(Model(), dataset)
 
 
 def blobs(centers, n=200, seed=0):
@@ -54,10 +62,10 @@ def blobs(centers, n=200, seed=0):
 
 def test_separate_groups_raise_no_doubt():
     f = cluster_facts(*blobs([[0, 0], [20, 0], [0, 20]]))
-    assert words.warnings(f) == []
-    assert words.warnings(f, notes=["cut short"])[0]["text"] == "Cut short."
+    assert sentences.warnings(f) == []
+    assert sentences.warnings(f, notes=["cut short"])[0]["text"] == "Cut short."
     assert [f.verdict(j) for j in range(3)] == ["clear"] * 3
-    assert words.headline(f) == "600 rows in 3 groups"
+    assert sentences.headline(f) == "600 rows in 3 groups"
 
 
 def test_one_crowd_cut_in_two_is_noticed():
@@ -73,11 +81,11 @@ def test_empty_collapsed_and_equal_groups_are_named():
     labels[300:] = 0
     labels[-4:] = 1
     f = cluster_facts(z, labels, k=4)
-    text = " ".join(w["text"] for w in words.warnings(f))
+    text = " ".join(w["text"] for w in sentences.warnings(f))
     assert "Groups 2 and 3 got no row at all." in text
     assert "collapsed" in text and "small: 4 rows" in text
     same = cluster_facts(np.zeros((40, 2), np.float32), np.arange(40) % 2)
-    assert any("same centre" in w["text"] for w in words.warnings(same))
+    assert any("same centre" in w["text"] for w in sentences.warnings(same))
 
 
 def test_torn_members_name_the_rival():
@@ -94,14 +102,14 @@ def test_flat_assignments_are_said_to_be_flat():
     z, labels = blobs([[0, 0], [20, 0], [0, 20]])
     proba = np.full((600, 3), 0.33)
     f = cluster_facts(z, labels, proba=proba)
-    assert any("almost flat" in w["text"] for w in words.warnings(f))
+    assert any("almost flat" in w["text"] for w in sentences.warnings(f))
 
 
 def test_members_do_not_overlap():
     z, labels = blobs([[0, 0], [4, 0]], n=30)
     d = np.stack([np.linalg.norm(z - c, axis=1) for c in ([0, 0], [4, 0])], 1)
     f = cluster_facts(z, labels, proba=np.exp(-d) / np.exp(-d).sum(1, keepdims=True))
-    picked = cards.members(f, 0, 12, 6, 6)
+    picked = cluster_cards.members(f, 0, 12, 6, 6)
     rows = [row for part in picked.values() for row in part]
     assert len(rows) == len(set(rows)) == 24 and all(labels[rows] == 0)
     centre = z[labels == 0].mean(0)
@@ -117,21 +125,25 @@ def test_effect_size_by_hand_and_sparse_equals_dense():
     X = rng.normal(size=(60, 4)) * (rng.random((60, 4)) < 0.5)
     labels = np.arange(60) % 3
     X[labels == 1, 2] += 3
-    d = cards.effect_sizes(X, labels, 4)
+    d = cluster_cards.effect_sizes(X, labels, 4)
     a, b = X[labels == 1, 2], X[labels != 1, 2]
     pooled = np.sqrt((len(a) * a.var() + len(b) * b.var()) / 60)
     assert d[1, 2] == pytest.approx((a.mean() - b.mean()) / pooled)
     assert np.all(d[3] == 0)
-    np.testing.assert_allclose(cards.effect_sizes(sp.csr_matrix(X), labels, 4), d, atol=1e-9)
+    np.testing.assert_allclose(
+        cluster_cards.effect_sizes(sp.csr_matrix(X), labels, 4), d, atol=1e-9
+    )
 
 
 def test_a_column_that_splits_cleanly_is_as_far_apart_as_can_be():
     labels = np.arange(30) % 2
     X = np.stack([labels, 1 - labels, np.full(30, 7), np.arange(30)], 1).astype(float)
     np.testing.assert_array_equal(
-        cards.effect_sizes(X, labels, 2)[:, :3], [[-20, 20, 0], [20, -20, 0]]
+        cluster_cards.effect_sizes(X, labels, 2)[:, :3], [[-20, 20, 0], [20, -20, 0]]
     )
-    card = cards.feature_card(X, labels, list("abcd"), cards.effect_sizes(X, labels, 2), 1)
+    card = cluster_cards.feature_card(
+        X, labels, list("abcd"), cluster_cards.effect_sizes(X, labels, 2), 1
+    )
     assert "a" in str(card) and "b" in str(card)
 
 
@@ -139,18 +151,20 @@ def test_rule_finds_the_box():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(800, 3))
     labels = ((X[:, 0] > 0.6) & (X[:, 2] <= 0.4)).astype(int)
-    rule = cards.rule(X, labels, ["a", "b", "c"], cards.effect_sizes(X, labels, 2), 1)
+    rule = cluster_cards.rule(
+        X, labels, ["a", "b", "c"], cluster_cards.effect_sizes(X, labels, 2), 1
+    )
     assert {(n, s) for n, s, _ in rule["tests"]} == {("a", ">"), ("c", "≤")}
     assert rule["covers"] > 0.95 and rule["precision"] > 0.95
 
 
 def test_top_terms_find_each_topic():
     data = fakes.texts()
-    terms = cards.top_terms(data.texts, data.labels, 5)
+    terms = cluster_cards.top_terms(data.texts, data.labels, 5)
     for j, topic in enumerate(fakes.WORDS):
         assert {w for w, _ in terms[j]} <= set(fakes.WORDS[topic])
     assert terms[4] == []
-    assert cards.top_terms(["the", "of"], np.array([0, 1]), 2) == [[], []]
+    assert cluster_cards.top_terms(["the", "of"], np.array([0, 1]), 2) == [[], []]
 
 
 def test_page_of_images(tmp_path):
@@ -235,32 +249,32 @@ def test_sprites_keep_the_budget_and_the_order():
     rng = np.random.default_rng(0)
     X = np.zeros((3000, 20, 20), np.uint8)
     X[np.arange(3000), rng.integers(0, 20, 3000)] = 255  # noise-like, hard to pack
-    canvas = pictures.Canvas(X)
-    whole = pictures.sprites(X, canvas)
+    canvas = row_pictures.Canvas(X)
+    whole = row_pictures.sprites(X, canvas)
     assert whole["step"] == 1 and whole["side"] == 20
     raw = base64.b64decode(whole["sheets"][0].split(",")[1])
     sheet = np.asarray(Image.open(io.BytesIO(raw)).convert("L"))
     row, c, s = 1234, whole["columns"], 20
     tile = sheet[row // c * s : row // c * s + s, row % c * s : row % c * s + s]
     np.testing.assert_array_equal(tile, X[row])
-    tight = pictures.sprites(X, canvas, budget=20_000)
+    tight = row_pictures.sprites(X, canvas, budget=20_000)
     assert sum(map(len, tight["sheets"])) < 26_000 and tight["step"] >= 1
 
 
 def test_colour_and_float_pictures():
     rng = np.random.default_rng(0)
-    color = pictures.Canvas(rng.random((4, 9, 7, 3)))
+    color = row_pictures.Canvas(rng.random((4, 9, 7, 3)))
     assert color.is_color and color.draw(rng.random((2, 9, 7, 3)))[0].mode == "RGB"
-    one = pictures.Canvas(np.zeros((4, 6, 6, 1), np.uint8))
+    one = row_pictures.Canvas(np.zeros((4, 6, 6, 1), np.uint8))
     assert one.draw(np.full((1, 6, 6, 1), 255, np.float32))[0].getpixel((0, 0)) == 255
-    wide = pictures.Canvas(rng.normal(size=(4, 200, 100)))
+    wide = row_pictures.Canvas(rng.normal(size=(4, 200, 100)))
     assert wide.draw(rng.normal(size=(1, 200, 100)))[0].size == (48, 96)
 
 
 def test_dark_rows_are_drawn_dark_whatever_lies_beside_them():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.random((5, 6, 6)), 255 * rng.random((5, 6, 6))])
-    for canvas in (pictures.Canvas(X), pictures.Canvas(X.astype(np.uint8))):
+    for canvas in (row_pictures.Canvas(X), row_pictures.Canvas(X.astype(np.uint8))):
         assert canvas.pixels(X[:5]).max() <= 1  # alone, or with bright ones
         np.testing.assert_array_equal(canvas.pixels(X[:5]), canvas.pixels(X)[:5])
 
@@ -272,7 +286,7 @@ def test_maps_are_placed_and_packed():
     grid = maps.quantize([[0, 0], [2, 1]])
     assert grid.tolist() == [[0, 49151], [65535, 16384]]
     assert maps.quantize([[1, 1], [1, 1]]).tolist() == [[32768, 32768]] * 2
-    assert pack.pack_ids(range(3)) is None and pack.pack_ids(["0", "2"]) == ["0", "2"]
+    assert encode.pack_ids(range(3)) is None and encode.pack_ids(["0", "2"]) == ["0", "2"]
 
 
 def test_nearest_rows_are_the_runs_own_or_those_of_the_embedding(tmp_path):
@@ -349,9 +363,9 @@ def test_raw_kmeans_points_at_a_merger():
     z, truth = blobs([[0, 0], [9, 0], [0, 9]], n=100)
     merged = np.minimum(truth, 1)
     f = cluster_facts(z, merged)
-    assert facts.raw_parts(f, truth) == {1: (0.5, 0.5)}
-    assert "Look first at group 1" in words.first_look(facts.raw_parts(f, truth))
-    assert words.first_look({}) == ""
+    assert cluster_stats.raw_parts(f, truth) == {1: (0.5, 0.5)}
+    assert "Look first at group 1" in sentences.first_look(cluster_stats.raw_parts(f, truth))
+    assert sentences.first_look({}) == ""
 
 
 def test_a_second_opinion_is_shown_where_two_results_disagree(tmp_path):

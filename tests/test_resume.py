@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from conftest import deep_keys, quick
-from coterie.batch import Batch
-from coterie.state import StateError, pack, unpack, write_bytes
+from coterie.storage.tensors import StateError, pack, unpack, write_bytes
+from coterie.train.batch import Batch
 
 FIT_ONCE = str(Path(__file__).with_name("fit_once.py"))
 
@@ -50,7 +50,7 @@ def test_every_method_resumes_from_every_checkpoint(key, digit_images, tmp_path,
     X = digit_images[0][:70]
     params = {"batch_size": 32, "checkpoint_seconds": 0.0}
     whole = quick(key, **params).fit(X)
-    from coterie.engine import Engine
+    from coterie.train.engine import Engine
 
     steps, true_save = [0], Engine._save
     monkeypatch.setattr(
@@ -177,7 +177,7 @@ def test_resume_with_a_cache_that_was_filled_meanwhile_trains_to_the_end(
     blobs, tmp_path, monkeypatch
 ):
     whole = quick("dec").fit(blobs[0])
-    from coterie.engine import Engine
+    from coterie.train.engine import Engine
 
     true_save = Engine._save
 
@@ -204,10 +204,10 @@ def test_resume_with_a_cache_that_was_filled_meanwhile_trains_to_the_end(
 
 
 def test_the_seconds_before_a_kill_are_counted(blobs, tmp_path, monkeypatch):
-    from coterie.engine import Engine
+    from coterie.train.engine import Engine
 
     true_save, clock = Engine._save, [0.0]
-    monkeypatch.setattr("coterie.engine.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("coterie.train.engine.time.perf_counter", lambda: clock[0])
 
     def save(self, extra):
         clock[0] += 10.0

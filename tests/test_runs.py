@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie import runs
-from coterie.files import atomic, to_toml, write_atomic
+from coterie.storage import runs
+from coterie.storage.atomic import atomic, to_toml, write_atomic
 
 KEYS = st.text(min_size=1, max_size=8)
 SCALARS = st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text()

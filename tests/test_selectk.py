@@ -8,7 +8,7 @@ from sklearn.datasets import make_blobs
 
 from coterie import cli
 from coterie.registry import get
-from coterie.selectk import Curves, merge_curve, study
+from coterie.select_k import Curves, merge_curve, study
 
 
 def blobs(centers=4):

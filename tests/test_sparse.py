@@ -6,11 +6,11 @@ import scipy.sparse as sp
 import torch
 
 from conftest import quick
-from coterie.data.rows import Rows
-from coterie.data.scaling import fit_scaling
+from coterie.math.kmeans import kmeans
 from coterie.nets.mlp import MLP
 from coterie.nets.sparse import linear
-from coterie.parts.lloyd import kmeans
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import coterie
 from conftest import quick
-from coterie.state import StateError, write_bytes
+from coterie.storage.tensors import StateError, write_bytes
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +89,8 @@ def test_a_model_is_replaced_on_demand_only(blobs, tmp_path):
 
 
 def test_the_model_of_a_run_is_never_replaced(blobs, tmp_path):
-    from coterie import runs
     from coterie.data import load
+    from coterie.storage import runs
 
     with runs.writing(tmp_path / "r", {}) as path:
         runs.finish(path, quick("kmeans").fit(blobs[0]), load(blobs[0]), {})

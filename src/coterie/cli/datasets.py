@@ -1,6 +1,6 @@
 """``coterie datasets``: list the named data sets."""
 
-from .flags import Parser
+from .method_args import Parser
 from .summary import console
 
 

@@ -8,8 +8,8 @@ _HOMES = {
     "DataError": "errors",
     "Recipe": "recipe",
     "load": "reading",
-    "available": "named",
-    "describe": "named",
+    "available": "sets.named",
+    "describe": "sets.named",
 }
 
 __all__ = ["DataError", "Dataset", "Recipe", "available", "describe", "fingerprint", "load"]
