@@ -17,7 +17,7 @@ from conftest import deep_keys, quick
 from coterie.storage.tensors import StateError, pack, unpack, write_bytes
 from coterie.train.batch import Batch
 
-FIT_ONCE = str(Path(__file__).with_name("fit_once.py"))
+FIT_ONCE = str(Path(__file__).parents[1].joinpath("fit_once.py"))
 
 
 def fit_in_process(job, wait=True):

@@ -29,7 +29,7 @@ from coterie.nets.rescale import move_code
 from coterie.train.head import Head
 from coterie.train.plan import Call
 
-DATA = Path(os.environ.get("COTERIE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("COTERIE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def normal(*shape, seed=0, dtype=torch.float64):

@@ -13,7 +13,7 @@ import pytest
 from conftest import deep_keys, quick
 from coterie.storage.tensors import unpack
 
-FIT_MANY = str(Path(__file__).with_name("fit_many.py"))
+FIT_MANY = str(Path(__file__).parents[1].joinpath("fit_many.py"))
 
 # name: (method, what is changed). Adam hides a factor on all gradients, so one case goes without
 CASES = {key: (key, {}) for key in deep_keys()}

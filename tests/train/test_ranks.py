@@ -19,7 +19,7 @@ from coterie.storage.tensors import unpack
 from coterie.train.scaling import fit_scaling
 from test_distributed import free_port
 
-FIT_ONCE = str(Path(__file__).with_name("fit_once.py"))
+FIT_ONCE = str(Path(__file__).parents[1].joinpath("fit_once.py"))
 
 
 class Ranks:
