@@ -396,4 +396,14 @@ def test_presets_are_valid():
     for variant in (None, "plain", "aug"):
         check_params(cls.paper("usps", **({"variant": variant} if variant else {})))
     assert cls.paper("synth-25").hidden == () and cls.paper("synth-25").embedding_dim == 27
-    assert cls.paper("usps", variant="aug").augment == "affine"
+    assert cls.paper("usps", variant="aug").augment == "rigid"
+
+
+def test_plain_and_augmented_fits_share_their_autoencoders(digit_images, tmp_path):
+    cls, X = registry.get("acedec"), digit_images[0][:80]
+    settings = {**cls.tiny, "cache_dir": tmp_path, "random_state": 0, "pretrain_augment": False}
+    for augment in ("none", "rigid", "affine"):
+        cls(3, augment=augment, **settings).fit(X)
+    assert len(list(tmp_path.iterdir())) == 1
+    cls(3, **settings | {"augment": "affine", "pretrain_augment": True}).fit(X)
+    assert len(list(tmp_path.iterdir())) == 2

@@ -381,6 +381,10 @@ def test_presets_convert_the_papers_weights():
     assert idec.paper("mnist").weight == pytest.approx(0.1 * 784)
     assert dcec.paper("usps").weight == pytest.approx(0.1 * 256)
     assert registry.get("dcn").paper("pendigits").weight == pytest.approx(1 / 0.5)
+    dcn = registry.get("dcn")
+    assert dcn.paper("usps", variant="p").epochs == 50
+    started = dcn.paper("usps", variant="r")
+    assert (started.epochs, started.centers, started.init) == (200, "uniform", "random")
     annealed, started = dkm.paper("usps", variant="a"), dkm.paper("usps", variant="p")
     assert (annealed.weight, annealed.inverse_temperature, annealed.init) == (0.1, None, "random")
     assert (started.weight, started.inverse_temperature, started.epochs) == (1.0, 1000.0, 100)
@@ -401,3 +405,27 @@ def test_a_wide_code_is_narrowed_before_clustering(key):
     assert (narrow.labels_ == wide.labels_).mean() > 0.99
     unchanged = quick(key, 3, **settings, code_variance=1e9).fit(X)
     np.testing.assert_array_equal(unchanged.transform(X), before)
+
+
+@pytest.mark.parametrize("key", ["dec", "idec", "dcn"])
+@pytest.mark.parametrize("kind, bound", [("glorot", (6 / (4 + 3)) ** 0.5), ("uniform", 1.0)])
+def test_random_centres_do_not_look_at_the_code(key, kind, bound):
+    method = quick(key, 3, centers=kind)
+    heads = [
+        method.init_head(torch.full((50, 4), value), np.random.default_rng(0))
+        for value in (0.0, 100.0)
+    ]
+    assert torch.equal(heads[0].centers, heads[1].centers)
+    assert heads[0].centers.shape == (3, 4)
+    assert 0.6 * bound < heads[0].centers.abs().max() <= bound
+
+
+def test_the_temperature_may_be_bounded_on_both_sides():
+    values = temperature_levels(40, first=0.2, last=5.0)
+    assert values[0] == 0.2 and values[-1] == 5.0
+    growth = [2 ** (1 / np.log(n) ** 2) for n in range(2, len(values) + 1)]
+    np.testing.assert_allclose(values[:-1], 0.2 * np.cumprod([1.0, *growth[:-1]]), rtol=1e-12)
+    assert values[-2] < 5.0 <= values[-2] * growth[-1]
+    bounds = {"first_alpha": 0.2, "last_alpha": 5.0, "epochs_per_level": 2.0, "update_every": 1.0}
+    (phase,) = quick("dkm", 3, inverse_temperature=None, **bounds).training(None)
+    assert (phase.epochs, phase.update_every) == (2.0 * len(values), 2.0)

@@ -1,11 +1,14 @@
 """DEKM: rotation and target against slow twins, the anchor, warm starts, edge cases, decoder."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_blobs
 from torch import nn
 
+import coterie
 from coterie import DEKM, load
 from coterie.batch import Batch, View
 from coterie.data.rows import Rows
@@ -280,5 +283,36 @@ def test_published_settings(dataset):
     model = DEKM.paper(dataset)
     text = dataset in ("20newsgroups", "reuters_r8")
     assert model.update_every == (10 if text else 40) and isinstance(model.update_every, int)
-    assert model.tol == 0.005 and model.augment == "none" and model.pretrain_epochs == 200
-    assert DEKM.paper(dataset, variant="f").updating == "full"
+    assert model.tol == 0.001 and model.augment == "none" and model.pretrain_epochs == 200
+    assert model.embedding_dim == (10 if text else model.n_clusters)
+    full = DEKM.paper(dataset, variant="f")
+    assert full.updating == "full"
+    epochs = {"usps": 2.0, "coil20": 10.0}.get(dataset, 1.0)
+    assert full.training(None)[0].update_every == epochs
+
+
+def test_the_reconstruction_is_a_mean_over_features(digit_images):
+    X = digit_images[0][:60]
+    model = DEKM(3, recon_weight=0.5, scale="none", random_state=0, **DEKM.tiny).fit(X)
+    batch = batch_of(model, X)
+    error = np.mean([(x - y) ** 2 for x, y in zip(X.ravel(), model.reconstruct(X).ravel())])
+    terms = model.loss(batch, model.head_)
+    assert terms["reconstruction"].item() == pytest.approx(0.5 * error, rel=1e-4)
+    assert "reconstruction" not in DEKM(3).loss(batch, model.head_)
+    assert model.keeps_decoder
+
+
+def batch_of(model, X):
+    x = torch.from_numpy(np.asarray(X, np.float32))[:, None]
+    z = model.network_.encode(x).detach()
+    model.head_.target = torch.zeros_like(z)
+    rows = torch.arange(len(x))
+    return SimpleNamespace(x=x, clean=x, z=z, x_hat=model.network_.decode(z), rows=rows)
+
+
+def test_codes_of_unit_length(digit_images, tmp_path):
+    X = digit_images[0][:60]
+    model = DEKM(3, normalize=True, random_state=0, **DEKM.tiny).fit(X)
+    np.testing.assert_allclose(np.linalg.norm(model.transform(X), axis=1), 1, rtol=1e-5)
+    model.save(tmp_path / "model")
+    assert np.array_equal(coterie.load(tmp_path / "model").predict(X), model.labels_)

@@ -65,18 +65,9 @@ class CueGAN(Sampling):
     networks, which take about ten times as many steps in the same time as convolutions:
 
     - "dense" keeps eta = 10 from the start: the id takes the strongest cue on which generator and
-      classifier agree. optdigits, a bare loop of the same losses and sizes: ACC/NMI .42/.41 after
-      6,000 steps, .73/.62 after 12,000, .79/.69 after 24,000, .80/.73 after 36,000, while the
-      Earth Mover estimate falls from .47 to .12. Whole fits, three seeds: ACC .88, .74, .69.
+      classifier agree.
     - "fine" waits (`eta_wait`): eta is 0 until the generator can draw, then rises. A weak but
-      precise cue has its chance: the artefact of artifact-digits, one pixel of three values, is
-      found, where eta = 10 from the start gave NMI .00 and a rise from 0.1 ACC .57. On optdigits
-      the same setting finds another ten-valued cue than the digit (NMI .07 after 20,000 steps).
-
-    USPS700: convolutions at width 0.25, ACC .61 after 6,000 steps; "dense", 40,000 steps: .76; with
-    `augment="affine"` .83, .65 and .76 for three seeds, in 15 minutes each, and the first of them
-    .87 after 110,000 steps, an hour. Seeds differ by which two digits share an id; the steps, not
-    the losses, are short: the paper's runs had 900,000.
+      precise cue has its chance, such as one pixel of three values (artifact-digits).
     """
 
     key = "cuegan"
@@ -256,8 +247,7 @@ class CueGAN(Sampling):
 
     def _seen(self, x: torch.Tensor, step: Step, *keys: Any) -> torch.Tensor:
         """What critic and classifier see of rows: changed in ways that do not matter."""
-        light = self.brightness, self.contrast
-        colour = (self.saturation, self.hue) if len(self.row_shape_) == 3 else (0.0, 0.0)
+        light, colour = (self.brightness, self.contrast), (self.saturation, self.hue)
         if self.augment == "none" and not any((*light, *colour, self.noise)):
             return x
         stream = step.stream("augment", *keys)
@@ -265,7 +255,7 @@ class CueGAN(Sampling):
             x = affine(x, stream, outside=self._outside)
         if any(light):
             x = jitter(x, stream, *light)
-        if any(colour) and x.shape[1] == 3:
+        if any(colour) and x.ndim == 4 and x.shape[1] == 3:
             x = recolour(x, stream, *colour)
         return feature_noise(x, stream, self.noise)
 
