@@ -47,7 +47,7 @@ def test_a_line_reads_back_and_bad_keys_are_refused(tmp_path):
         ledger.append(record(extra=1))
 
 
-def test_predictions_give_the_scores_of_a_part(tmp_path):
+def test_predictions_give_the_scores_of_a_part(tmp_path, capsys):
     rng, kept = np.random.default_rng(0), Predictions(tmp_path / "ledger.jsonl")
     classes = rng.integers(3, size=200)
     labels = np.where(rng.random(200) < 0.8, classes, rng.integers(300, size=200))
@@ -63,6 +63,12 @@ def test_predictions_give_the_scores_of_a_part(tmp_path):
     assert found["km"]["ari"] == pytest.approx(metrics.ari(classes[rows], classes[::-1][rows]))
     assert kept.part_scores(record(), 0.9) == {}  # an old line
     assert kept.save(run | {"seed": 1}, classes, labels) != run["predictions"]
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.append(run)
+    ledger.append(record(method="gmm"))
+    assert main(["bench", "--show", "--part", "0.9", "--ledger", str(ledger.path)]) == 0
+    shown = capsys.readouterr().out
+    assert f"{100 * found['acc']:.1f}" in shown and "gmm" not in shown
 
 
 def test_a_torn_last_line_is_skipped_and_ended(tmp_path):
