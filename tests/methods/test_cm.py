@@ -1,5 +1,6 @@
 """CM, CM-EM and C-Net: their formulas against slow twins, and what the paper shows of them."""
 
+import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +28,6 @@ from coterie.methods.cm import centers_in, gamma_of
 from coterie.nets import build
 from coterie.nets.rescale import move_code
 from coterie.train.head import Head
-from coterie.train.plan import Call
 
 DATA = Path(os.environ.get("COTERIE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -217,26 +217,19 @@ ON_TOY = {"init": "random", "prior_strength": per_row(5, 20), "batch_size": 20, 
 ON_TOY |= {"scale": "none", "random_state": 0}
 
 
-class Watched(CM):
-    """CM that remembers the centres before the averaging epoch."""
-
-    def _plan(self, network, fingerprint):
-        plan = super()._plan(network, fingerprint)
-        return [*plan[:2], Call(self._look, "look"), *plan[2:]]
-
-    def _look(self, engine):
-        self.last_ = centers_in(engine.head).detach().clone()
-
-
 def farthest(centers):  # (5, 2) -> the largest distance of a centre from its true mean
     apart = squared_distances(torch.from_numpy(TRUE), centers).sqrt().numpy()
     return apart[linear_sum_assignment(apart)].max()
 
 
 def test_averaged_centres_are_nearer_to_the_truth_than_the_last_ones():
-    model = Watched(5, n_init=10, epochs=14, **ON_TOY).fit(TOY)
-    averaged = [farthest(c.detach()) for c in centers_in(model.head_)]
-    last = [farthest(c) for c in model.last_]
+    averaged, last = (
+        [farthest(c.detach()) for c in centers_in(model.head_)]
+        for model in (
+            CM(5, n_init=10, epochs=40, **ON_TOY).fit(TOY),
+            CM(5, n_init=10, epochs=41, average_epochs=0, **ON_TOY).fit(TOY),
+        )
+    )
     found = [a < 0.5 for a in averaged]  # all five clusters were found
     assert sum(found) >= 5
     good = [a < 0.05 and a < b for a, b, f in zip(averaged, last, found) if f]
@@ -281,6 +274,25 @@ def test_batched_restarts_are_the_single_runs(blobs):
         )
         assert (one.labels_ == labels[r]).mean() > 0.99
         assert one.restart_scores_[0] == pytest.approx(many.restart_scores_[r], rel=1e-3)
+
+
+def test_the_lowest_loss_counts_the_prior(blobs):
+    X, options = blobs[0], {"n_init": 6, "epochs": 3, "batch_size": 32, "init": "random"}
+    model = CM(3, selection="loss", prior_strength=5.0, random_state=1, **options).fit(X)
+    z = torch.from_numpy(model.transform(X)).double()
+    losses, without = [], []
+    for r in range(6):
+        gamma, mu = gamma_of(z.float(), model.head_)[:, r].detach(), centers_in(model.head_)[r]
+        pulls = sum(
+            float(g[c]) * float(((row - mu[c].detach()) ** 2).sum())
+            for row, g in zip(z, gamma)
+            for c in range(3)
+        )
+        prior = -5.0 * sum(math.log(float(share) + 1e-10) for share in gamma.mean(0))
+        without.append(pulls / len(z))
+        losses.append(pulls / len(z) + prior)
+    assert int(model.head_.best) == int(np.argmin(losses))
+    assert np.argmin(losses) != np.argmin(without)  # else the test says nothing
 
 
 def test_the_least_ambiguous_restart_is_kept_and_all_scores_are_saved(blobs, tmp_path):

@@ -225,7 +225,7 @@ BENCH = ["bench", "digits", "--methods", "kmeans:r,kmeans:p", "--seeds", "3", "-
 COMMAND = [
     sys.executable,
     "-c",
-    "import sys; from coterie.bench import cost; cost.WARM_UP, cost.MEASURED = 0, 1;"
+    "import sys; from coterie.research.bench import cost; cost.WARM_UP, cost.MEASURED = 0, 1;"
     "from coterie.cli import main; sys.exit(main())",
 ]
 

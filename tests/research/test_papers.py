@@ -76,7 +76,7 @@ def test_every_table_and_figure_of_the_issue_is_there():
         "cnet": "table1 table2 table3 table4 table5 table6 table10 "
         "fig1 fig3 fig4 fig5 fig6 fig7a fig7b fig7c fig8 fig9",
         "dkm": "table1 table2 table4 table5 fig2 fig3",
-        "dekm": "table3 fig1 fig4 fig5",
+        "dekm": "table3 readings fig1 fig4 fig5",
         "precise_feature": "table1 table2 table3 table4 table5 table6 variants "
         "prior samples fig3 fig4 fig5a fig5b figS2",
         "acedec": "table1 table2 table3 fig1a fig1b fig3 fig4a fig4b fig4c",

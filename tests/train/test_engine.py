@@ -127,9 +127,26 @@ def test_averaging_ends_with_the_mean_of_the_steps(blobs):
         seen.append(e.network.encoder[0].weight.detach().clone())
 
     e.descend = spy
-    e.run([Phase("average", 1, squared, batch_size=30, average=True)])
-    expected = torch.stack(seen).mean(0)
-    torch.testing.assert_close(e.network.encoder[0].weight.data, expected)
+    e.run([Phase("train", 3, squared, batch_size=30, average=1.0)])
+    last_epoch = seen[len(seen) * 2 // 3 :]
+    torch.testing.assert_close(e.network.encoder[0].weight.data, torch.stack(last_epoch).mean(0))
+
+
+def test_a_schedule_may_end_before_its_phase(blobs):
+    e, rates = engine(blobs[0]), []
+    optimize = e.descend
+
+    def spy(*args):
+        optimize(*args)
+        rates.append(e._optims["main"][2].param_groups[0]["lr"])
+
+    e.descend = spy
+    optim = Optim(lr=1.0, schedule="polynomial", horizon=2.0)
+    e.run([Phase("train", 4, squared, batch_size=30, optim=optim)])
+    half, steps = len(rates) // 2, len(rates)
+    for step in range(steps):
+        left = max(0.0, 1 - step / half)
+        assert rates[step] == pytest.approx(0.1 + 0.9 * left**0.4)
 
 
 def test_clipping_bounds_the_gradient(blobs):

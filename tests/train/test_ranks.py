@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from test_distributed import free_port
 
 from coterie.math.kmeans import kmeans
 from coterie.runtime.processes import sharing
 from coterie.storage.tensors import unpack
 from coterie.train.scaling import fit_scaling
-from test_distributed import free_port
 
 FIT_ONCE = str(Path(__file__).parents[1].joinpath("fit_once.py"))
 

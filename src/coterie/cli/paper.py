@@ -52,7 +52,7 @@ def run(argv: list[str]) -> int:
 
         if args.name:
             raise UsageError("--write writes all papers; leave out the name")
-        for path in write(papers, ledger.read(), args.results):
+        for path in write(papers, ledger.read(), args.results, ledger.path):
             print(path)
         return 0
     if args.show:
@@ -71,7 +71,7 @@ def _list(chosen, ledger) -> int:
     from coterie.research.papers.state import Clock
 
     runs = ledger.read()
-    book, clock = Book(runs), Clock(runs)
+    book, clock = Book(runs, ledger.path), Clock(runs)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("name", no_wrap=True)
     for head in ("needed", "present", "shortened", "defaults", "missing", "time"):
@@ -97,7 +97,7 @@ def _show(chosen, ledger) -> int:
     from coterie.research.papers import figures, pictures, readme, render, tables
     from coterie.research.papers.cells import Book
 
-    out, book = console(), Book(ledger.read())
+    out, book = console(), Book(ledger.read(), ledger.path)
     for paper, items in chosen:
         for item in items:
             out.print(Text(f"{item.name}  {item.title}", style="bold"))
@@ -127,7 +127,7 @@ def _run(chosen, ledger, papers, args) -> int:
     from coterie.research.papers.state import Clock, missing
 
     runs = ledger.read()
-    book, clock, jobs = Book(runs), Clock(runs), []
+    book, clock, jobs = Book(runs, ledger.path), Clock(runs), []
     for paper, items in chosen:
         jobs += missing(paper, items, book, clock, args.profile)
     if args.seeds:

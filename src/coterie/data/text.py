@@ -29,15 +29,24 @@ SETTINGS = {
 
 
 def from_texts(
-    texts: list[str], ask: Options, name: str = "text", source: str = "text", ids=None, labels=None
+    texts: list[str],
+    ask: Options,
+    name: str = "text",
+    source: str = "text",
+    ids=None,
+    labels=None,
+    tfidf_as: dict | None = None,
 ) -> Dataset:
-    """Return sparse tf-idf rows of unit length: the most frequent words, sublinear."""
+    """Return sparse tf-idf rows of unit length: the most frequent words, sublinear.
+
+    `tfidf_as` changes some of SETTINGS.
+    """
     odd = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
     if odd is not None:
         raise DataError(f"{name}: document {odd} is {type(texts[odd]).__name__}, not a string")
     recipe = ask.recipe
     if recipe is None:
-        recipe, counts = fit_tfidf(texts, name, source, ask.words or USUAL_WORDS)
+        recipe, counts = fit_tfidf(texts, name, source, ask.words or USUAL_WORDS, tfidf_as)
         recipe.id_column, recipe.label_column = ask.id_column, ask.label_column
         recipe.text_column = ask.text_column
     elif not recipe.vocabulary:
@@ -57,13 +66,13 @@ def from_texts(
 
 
 def fit_tfidf(
-    texts: list[str], name: str, source: str, most: int = USUAL_WORDS
+    texts: list[str], name: str, source: str, most: int = USUAL_WORDS, changes: dict | None = None
 ) -> tuple[Recipe, Any]:
     """Choose the words and weigh them; return the recipe and the counts (n, words).
 
     More words than usual: those in over half of the texts, and in one or two, are left out.
     """
-    settings = SETTINGS | {"max_features": most}
+    settings: dict[str, Any] = SETTINGS | {"max_features": most} | (changes or {})
     chosen: dict[str, Any] = {key: settings[key] for key in ("max_features", "stop_words")}
     if most > USUAL_WORDS and len(texts) >= MANY_TEXTS:
         chosen |= {"max_df": COMMON, "min_df": RARE}
@@ -72,7 +81,7 @@ def fit_tfidf(
         counts = counter.fit_transform(texts)
     except ValueError as error:
         if "max_df" in chosen:  # all texts say nearly the same
-            return fit_tfidf(texts, name, source, USUAL_WORDS)
+            return fit_tfidf(texts, name, source, USUAL_WORDS, changes)
         raise DataError(f"{name}: no words found in {len(texts)} documents ({error})") from None
     counts = sparse.csr_matrix(counts)
     words = [str(word) for word in counter.get_feature_names_out()]

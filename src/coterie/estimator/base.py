@@ -174,8 +174,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         if variant and variant not in cls.variants:
             known = ", ".join(filter(None, cls.variants)) or "none"
             raise ValueError(f"{cls.__name__} has no variant {variant!r}; there are: {known}")
-        row = cls.variants[variant] if variant else {}
-        return cls(**{**published(cls, dataset, variant), **row, **overrides})
+        return cls(**{**published(cls, dataset, variant), **overrides})
 
     # -- helpers ----------------------------------------------------------------------------
     def _after_fit(self) -> None:

@@ -30,6 +30,7 @@ from .saving import plain_params
 
 KINDS = ("adam", "sgd")
 SCHEDULES = ("constant", "polynomial", "onecycle")
+AUGMENT = ("auto", "affine", "rigid", "none")
 
 
 class DeepClusterer(Decoding, Sizing, Clusterer):
@@ -72,6 +73,9 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
         "pretrained", "start of the network", choices=("pretrained", "random"), group="training"
     )
     batch_size: int = param(256, "rows per step", ge=1, group="training")
+    pretrain_batch_size: int | None = param(
+        None, "rows per step of pre-training; None: batch_size", ge=1, group="training"
+    )
     pretrain: str = param(
         "plain",
         "kind of pre-training; kith: its features and body are the encoder (net is not used)",
@@ -94,11 +98,17 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
         group="training",
     )
     pretrain_optimizer: str = param("adam", "optimiser", choices=KINDS, group="training")
+    pretrain_augment: bool = param(
+        True, "pre-training sees changed images too, where `augment` says so", group="training"
+    )
     epochs: float | None = param(
         None, "most epochs of clustering; None: 20, more for few rows", ge=0, group="training"
     )
     lr: float = param(1e-3, "learning rate of clustering", gt=0, group="training")
     schedule: str = param("constant", "learning-rate schedule", choices=SCHEDULES, group="training")
+    decay_epochs: float | None = param(
+        None, "epochs that a schedule takes; None: all of its phase", gt=0, group="training"
+    )
     optimizer: str = param("adam", "optimiser of clustering", choices=KINDS, group="training")
     momentum: float = param(0.9, "momentum of sgd in clustering", ge=0, le=1, group="training")
     clip: float | None = param(
@@ -117,8 +127,8 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
     augment: str = param(
         "auto",
         "auto (affine for images; with many rows not in pre-training, and for dkm and cnet not "
-        "at all), affine, or none",
-        choices=("auto", "affine", "none"),
+        "at all), affine, rigid (turns and shifts only), or none",
+        choices=AUGMENT,
         group="training",
     )
     empty: str = param(
@@ -184,12 +194,17 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
             "lr": self.lr,
             "schedule": self.schedule,
         }
-        settings |= {"momentum": self.momentum, "clip": self.clip}
+        settings |= {"momentum": self.momentum, "clip": self.clip, "horizon": self.decay_epochs}
         return Optim(**(settings | changes))
 
     def pretrain_optim(self) -> Optim:
         recipe = self.recipe()
-        return Optim(kind=self.pretrain_optimizer, lr=recipe.lr, schedule=recipe.schedule)
+        return Optim(
+            kind=self.pretrain_optimizer,
+            lr=recipe.lr,
+            schedule=recipe.schedule,
+            horizon=self.decay_epochs,
+        )
 
     def _last_update(self, engine: Engine) -> None:
         """Head and labels of the finished network; the last update was some steps ago."""

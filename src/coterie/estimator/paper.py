@@ -7,7 +7,11 @@ from .params import as_tuples
 
 
 def published(cls: type, dataset: str, variant: str | None = None) -> dict:
-    """Settings of a method for a data set, with those of one line of a paper's tables."""
+    """Settings of a method for a data set, with those of one line of a paper's tables.
+
+    A later one wins: [common], [datasets.NAME], the variant of the class, [variants.VARIANT],
+    [datasets.NAME.VARIANT].
+    """
     try:
         text = resources.files("coterie.presets").joinpath(f"{cls.key}.toml").read_text()
     except FileNotFoundError:
@@ -18,6 +22,7 @@ def published(cls: type, dataset: str, variant: str | None = None) -> dict:
         raise ValueError(
             f"no published settings of {cls.__name__} for {dataset!r}; there are: {known}"
         )
-    own = preset["datasets"][dataset]
-    found = {**preset.get("common", {}), **own, **own.get(variant, {})}
+    own, row = preset["datasets"][dataset], cls.variants.get(variant or "", {})
+    for_row = preset.get("variants", {}).get(variant, {})
+    found = {**preset.get("common", {}), **own, **row, **for_row, **own.get(variant, {})}
     return {k: as_tuples(v) for k, v in found.items() if not isinstance(v, dict)}

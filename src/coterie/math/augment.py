@@ -86,6 +86,28 @@ def jitter(images, generator, brightness=0.0, contrast=0.0, noise=0.0):
     return feature_noise(images, generator, noise)
 
 
+def recolour(images, generator, saturation=0.0, hue=0.0):  # (b, 3, h, w) -> (b, 3, h, w)
+    """Random saturation and hue of colour images.
+
+    Both act on colour alone, which is what differs between a pixel's channels: saturation
+    stretches it, hue turns it about the grey axis. The mean of the channels stays.
+
+    Parameters
+    ----------
+    saturation : colours are multiplied by a factor in 1 +- saturation.
+    hue : largest turn, either way, in turns: 0.5 reaches the opposite colour.
+    """
+    draw = 2 * torch.rand(2, len(images), 1, 1, 1, generator=generator) - 1
+    draw = draw.to(images.device, images.dtype)
+    grey = images.mean(dim=1, keepdim=True)
+    colour = images - grey
+    angle = 2 * math.pi * hue * draw[1]
+    # at right angles to it: (1, 1, 1) / sqrt(3) times the colour
+    across = (colour.roll(1, dims=1) - colour.roll(-1, dims=1)) / math.sqrt(3)
+    turned = angle.cos() * colour + angle.sin() * across
+    return grey + (1 + saturation * draw[0]) * turned
+
+
 def feature_noise(x, generator, sd):  # any shape -> same shape
     """Add normal noise with standard deviation sd (a number, or one for each feature)."""
     if not torch.is_tensor(sd) and not sd:

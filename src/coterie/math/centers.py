@@ -13,11 +13,27 @@ __all__ = [
     "changed_share",
     "cluster_sums",
     "draw_far_rows",
+    "first_centers",
     "kmeans",
     "reseed_empty",
     "running_mean",
     "within_scatter",
 ]
+
+
+def first_centers(z, k, kind, rng, n_init=1):  # (n, d) -> (k, d)
+    """Where the centres of a deep method start.
+
+    Parameters
+    ----------
+    kind : "kmeans" on the embedding; "glorot", uniform within ``sqrt(6 / (k + d))``, as a layer's
+        weights start; or "uniform" in -1..1. The last two do not look at the embedding.
+    """
+    if kind == "kmeans":
+        return kmeans(z, k, rng=rng, n_init=n_init).centers
+    bound = (6 / (k + z.shape[1])) ** 0.5 if kind == "glorot" else 1.0
+    drawn = rng.uniform(-bound, bound, (k, z.shape[1]))
+    return torch.from_numpy(drawn).to(z.device, z.dtype)
 
 
 def cluster_sums(z, labels, k):  # (n, d), (n,) -> (k, d), (k,)

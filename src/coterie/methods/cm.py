@@ -57,12 +57,15 @@ class Generative:
         head, n = engine.head, engine.rows.n
         mu = centers_in(head)
         scores, loss = (torch.zeros(len(mu), dtype=torch.float64) for _ in range(2))
+        shares = mu.new_zeros(mu.shape[:2])
         for z in latents_of(engine):
             gamma = gamma_of(z, head)
+            shares += gamma.sum(0)
             scores += ambiguity(gamma, mu)
             for r in range(len(mu)):
                 loss[r] += sum(cm_terms(z, gamma[:, r], mu[r]).values()) * len(z)
-        scores, loss = engine.world.sum(scores) / n, engine.world.sum(loss) / n
+        scores, loss, shares = (engine.world.sum(t) / n for t in (scores, loss, shares))
+        loss += dirichlet_penalty(shares, 1 + head.strength)  # E4
         chosen = loss if getattr(self, "selection", "sparsity") == "loss" else scores
         best = chosen.argmin()
         counts, square = mu.new_zeros(self.n_clusters), torch.zeros_like(mu[best])
@@ -118,7 +121,7 @@ class CM(Generative, WithoutAutoencoder):
     Restarts train as one batched model: they differ in their start and share the order of rows.
     Losses are means over the rows of a batch. The paper's are sums, with the prior counted once
     per batch, so its alpha and batch size B become ``prior_strength = (alpha - 1) / B`` and its
-    Adam epsilon 1e-3 becomes 1e-3 / B. The averaging epoch starts with fresh moments of Adam.
+    Adam epsilon 1e-3 becomes 1e-3 / B.
     """
 
     key = "cm"
@@ -164,15 +167,9 @@ class CM(Generative, WithoutAutoencoder):
     def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         # eps: the loss is a mean over restarts, and so are the gradients that Adam divides by
         optim = self.optim(eps=self.eps / self.n_init)
-        constant = self.optim(eps=self.eps / self.n_init, schedule="constant")
-        return [
-            Call(self._start),
-            self.phase("train", self.epochs, loss=self.loss, optim=optim),
-            self.phase(
-                "average", self.average_epochs, loss=self.loss, optim=constant, average=True
-            ),
-            Call(self._finish, "finish"),
-        ]
+        epochs, average = self.epochs + self.average_epochs, {"average": self.average_epochs}
+        train = self.phase("train", epochs, loss=self.loss, optim=optim, **average)
+        return [Call(self._start), train, Call(self._finish, "finish")]
 
     def _start(self, engine: "Engine") -> None:
         d = engine.network.embedding_dim

@@ -1,5 +1,6 @@
 """C-Net: the Clustering Module on the code of an autoencoder that is trained with it."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -232,26 +233,22 @@ class CNet(Generative, DeepClusterer):
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
         options = {"eps": self.eps, "betas": (self.beta1, 0.999)}
-        optim, constant = self.optim(**options), self.optim(**options, schedule="constant")
+        optim = self.optim(**options)
         plan: list[Phase | Call] = []
         if self.module_epochs and not self._random_module:
 
             def head_only(network: nn.Module, head: Head) -> dict:
-                return {"main": (list(head.parameters()), constant)}
+                return {"main": (list(head.parameters()), replace(optim, schedule="constant"))}
 
             plan.append(
                 self.phase(
                     "module", self.module_epochs, loss=self.module_loss, optimizers=head_only
                 )
             )
-        return [
-            *plan,
-            self.phase("train", self.epochs, loss=self.loss, optim=optim),
-            self.phase(
-                "average", self.average_epochs, loss=self.loss, optim=constant, average=True
-            ),
-            Call(self._finish, "finish"),
-        ]
+        epochs = self.epochs_of(self.epochs, self.train_rule) + self.average_epochs
+        average = {"average": self.average_epochs}
+        train = self.phase("train", epochs, loss=self.loss, optim=optim, **average)
+        return [*plan, train, Call(self._finish, "finish")]
 
     def module_loss(self, batch: Batch, head: Head) -> Terms:
         """CM alone (eq. 11) on the codes of the pre-trained network, which stays as it is."""

@@ -17,6 +17,8 @@ class WithoutAutoencoder(DeepClusterer):
     pretrain_lr: ClassVar[Any] = 0
     pretrain_schedule: ClassVar[Any] = ""
     pretrain_optimizer: ClassVar[Any] = ""
+    pretrain_batch_size: ClassVar[Any] = None
+    pretrain_augment: ClassVar[Any] = False
     update_every: ClassVar[Any] = 1.0
     tol: ClassVar[Any] = 0.0
     augment: ClassVar[Any] = "none"

@@ -9,7 +9,7 @@ from torch import nn
 from ..estimator.deep import DeepClusterer
 from ..estimator.params import param
 from ..math.assign import squared_distances
-from ..math.centers import kmeans, running_mean
+from ..math.centers import first_centers, running_mean
 from ..train.batch import Batch, Step, Terms, View
 from ..train.head import Head
 from ..train.plan import Call, Phase
@@ -69,14 +69,21 @@ class DCN(DeepClusterer):
         50.0, "most that a pre-trained code may have when clustering begins; 0: any", ge=0
     )
     start_count: float = param(100.0, "rows that a centre counts as seen at the start", ge=0)
+    centers: str = param(
+        "kmeans",
+        "first centres: k-means on the code, or random ones (glorot, or uniform in -1..1)",
+        choices=("kmeans", "glorot", "uniform"),
+        group="training",
+    )
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
+        centers = first_centers(latents, self.n_clusters, self.centers, rng, self.n_init)
+        labels = squared_distances(latents, centers).argmin(1)
         counts = latents.new_full((self.n_clusters,), self.start_count)
         weight = latents.new_tensor(self.clustering_weight(self.weight, latents))
-        state = {"centers": start.centers, "counts": counts, "variance": latents.new_ones(())}
+        state = {"centers": centers, "counts": counts, "variance": latents.new_ones(())}
         state["weight"] = weight
-        return Head(state=state, rows={"labels": start.labels})
+        return Head(state=state, rows={"labels": labels})
 
     def training(self, network: nn.Module) -> list[Phase | Call]:
         train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)

@@ -8,7 +8,7 @@ import torch
 from ..estimator.deep import DeepClusterer
 from ..estimator.params import param
 from ..math.assign import collapsed, in_blocks, kl, student_t, target_distribution
-from ..math.kmeans import kmeans
+from ..math.centers import first_centers
 from ..train.batch import Batch, Terms, View
 from ..train.head import Head
 from ..train.plan import TrainingError
@@ -38,11 +38,17 @@ class DEC(DeepClusterer):
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     dof: float = param(1.0, "degrees of freedom of the Student-t kernel (alpha)", gt=0)
+    centers: str = param(
+        "kmeans",
+        "first centres: k-means on the code, or random ones (glorot, or uniform in -1..1)",
+        choices=("kmeans", "glorot", "uniform"),
+        group="training",
+    )
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
+        centers = first_centers(latents, self.n_clusters, self.centers, rng, self.n_init)
         empty = latents.new_zeros(len(latents), self.n_clusters)
-        return Head(params={"centers": start.centers}, rows={"target": empty})
+        return Head(params={"centers": centers}, rows={"target": empty})
 
     def update(self, view: View, head: Head) -> torch.Tensor:
         """The target P over all rows; it stays fixed until the next update."""

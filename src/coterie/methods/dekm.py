@@ -13,6 +13,7 @@ from ..estimator.deep import DeepClusterer
 from ..estimator.params import param
 from ..math.centers import KMeansResult, kmeans, within_scatter
 from ..math.losses import squared_error
+from ..nets.rescale import UnitCode
 from ..train.batch import Batch, Terms, View
 from ..train.head import Head
 from ..train.plan import Call, Phase
@@ -45,9 +46,11 @@ class DEKM(DeepClusterer):
     each update. "all" and "all_raw" are one loss, up to rounding.
 
     updating="minibatch" runs k-means after `update_every` mini-batches (the paper: 40 for images,
-    10 for text), so only some rows have moved. updating="full" is DEKM_F: every row is moved once,
-    one epoch, between two runs; the paper does not say whether it means that or one gradient
-    step over all rows.
+    10 for text), so only some rows have moved. updating="full" is DEKM_F: every row is moved
+    between two runs, once or in `update_every` epochs; the paper does not say how often.
+
+    Two readings of the authors' history: `recon_weight` keeps the decoder in the loss, with the
+    mean over features of the squared error; `normalize` gives every code unit length.
 
     Differences from the authors' code: rows are shuffled every epoch, not once; k-means starts
     from the previous centres instead of 2 n_iter restarts; eigh instead of eig; labels and centres
@@ -78,6 +81,8 @@ class DEKM(DeepClusterer):
     )
     fresh_runs: int = param(2, "fresh k-means runs that challenge the warm start", ge=0)
     fresh_every: int = param(5, "updates between two challenges", ge=1)
+    recon_weight: float = param(0.0, "weight of the reconstruction (mean over features)", ge=0)
+    normalize: bool = param(False, "codes of unit length", group="network")
     clean_share: float = param(
         0.5, "share of each batch that is not augmented", ge=0, le=1, group="training"
     )
@@ -86,6 +91,10 @@ class DEKM(DeepClusterer):
     )
 
     # -- training ---------------------------------------------------------------------------
+    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        network = super().build_network(shape, generator)
+        return UnitCode(network) if self.normalize else network
+
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         n, e = latents.shape
         begin = time.perf_counter()
@@ -104,7 +113,8 @@ class DEKM(DeepClusterer):
     def training(self, network: nn.Module) -> list[Phase | Call]:
         hooks: dict[str, Any] = {"loss": self.loss, "update": self.update}
         if self.updating == "full":
-            hooks["update_every"] = 1.0
+            every = self.update_every
+            hooks["update_every"] = every if isinstance(every, float) else 1.0
         phase = self.phase("train", self.epochs, **hooks)
         plan: list[Phase | Call] = [phase, Call(self._finish, "finish")]
         return [*plan, *self._decoding(self.decoder_epochs)] if self.decoder_epochs else plan
@@ -146,7 +156,11 @@ class DEKM(DeepClusterer):
         return found.labels
 
     def loss(self, batch: Batch, head: Head) -> Terms:
-        return {"pull": self.clustering(batch.z, head, batch.rows)}
+        pull = {"pull": self.clustering(batch.z, head, batch.rows)}
+        if not self.recon_weight:
+            return pull
+        error = squared_error(batch.clean, batch.x_hat) / batch.clean[0].numel()
+        return pull | {"reconstruction": self.recon_weight * error}
 
     def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
         return (z @ head.rotation - head.target[rows]).square().mean(1).mean()
@@ -213,8 +227,8 @@ class DEKM(DeepClusterer):
 
     @property
     def keeps_decoder(self) -> bool:
-        """Pre-training's decoder no longer fits the embedding; a newly trained one does."""
-        return "head_" in vars(self) and bool(self.head_.decoder)
+        """Without a weight, pre-training's decoder no longer fits; a newly trained one does."""
+        return self.recon_weight > 0 or ("head_" in vars(self) and bool(self.head_.decoder))
 
     # -- looking inside ---------------------------------------------------------------------
     def _after_fit(self) -> None:

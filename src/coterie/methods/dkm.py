@@ -10,21 +10,23 @@ from torch import nn
 from ..estimator.deep import DeepClusterer
 from ..estimator.params import param
 from ..math.assign import cosine_distances, fuzzy_membership, in_blocks, softmin, squared_distances
-from ..math.centers import kmeans
+from ..math.centers import first_centers
 from ..train.batch import Batch, Terms, View
 from ..train.head import Head
 from ..train.plan import Call, Phase
 from ..train.pretrain import reconstruction
 
 
-def temperature_levels(levels: int, first: float = 0.1) -> list[float]:
+def temperature_levels(levels: int, first: float = 0.1, last: float | None = None) -> list[float]:
     """Inverse temperatures of the annealed variant: 0.1, 0.423, 0.752, ..., 28.1 (40th).
 
     Printed as a_n+1 = 2^(1/ln(n)^2) a_n, which divides by 0 at n = 1; the authors start at n = 2.
+    With `last`, as many values as it takes to reach it, and it is the last one (algorithm 1).
     """
     values = [first]
-    for n in range(2, levels + 1):
-        values.append(values[-1] * 2 ** (1 / math.log(n) ** 2))
+    while len(values) < levels if last is None else values[-1] < last:
+        grown = values[-1] * 2 ** (1 / math.log(len(values) + 1) ** 2)
+        values.append(grown if last is None else min(grown, last))
     return values
 
 
@@ -92,7 +94,11 @@ class DKM(DeepClusterer):
     inverse_temperature: float | None = param(
         1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
     )
-    levels: int = param(40, "annealed: values of alpha, from 0.1 upwards", ge=1)
+    levels: int = param(40, "annealed: values of alpha, from `first_alpha` upwards", ge=1)
+    first_alpha: float = param(0.1, "annealed: smallest alpha (m_alpha)", gt=0)
+    last_alpha: float | None = param(
+        None, "annealed: largest alpha (M_alpha); None: that of the last of `levels`", gt=0
+    )
     epochs_per_level: float | None = param(
         None, "annealed: epochs at each value; None: 1, 111 steps at least", gt=0
     )
@@ -103,12 +109,9 @@ class DKM(DeepClusterer):
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         """k-means on a pre-trained embedding, otherwise U(-1, 1) as in the paper."""
-        if self.init == "pretrained":
-            centers = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init).centers
-        else:
-            drawn = rng.uniform(-1, 1, (self.n_clusters, latents.shape[1]))
-            centers = torch.from_numpy(drawn.astype(np.float32))
-        alpha = torch.tensor(float(self.inverse_temperature or temperature_levels(1)[0]))
+        kind = "kmeans" if self.init == "pretrained" else "uniform"
+        centers = first_centers(latents, self.n_clusters, kind, rng, self.n_init)
+        alpha = torch.tensor(float(self.inverse_temperature or self.first_alpha))
         weight = latents.new_tensor(self.clustering_weight(self.weight, latents))
         return Head(params={"centers": centers}, state={"alpha": alpha, "weight": weight})
 
@@ -120,7 +123,7 @@ class DKM(DeepClusterer):
         if not self._annealed:
             return super().training(network)
         every = float(self._level_epochs)
-        epochs = self.levels * every
+        epochs = len(self._alphas) * every
         # tol 0: the schedule has to run its course
         schedule = {"update": self.next_level, "update_every": every, "paced": True, "tol": 0.0}
         return [self.phase("train", epochs, loss=self.loss, **schedule)]
@@ -131,10 +134,14 @@ class DKM(DeepClusterer):
 
     def next_level(self, view: View, head: Head) -> torch.Tensor:
         """The inverse temperature of this stretch of training."""
-        level = round(view.done * self.levels)
-        values = temperature_levels(self.levels)
-        head.alpha.fill_(values[min(level, self.levels - 1)])
+        values = self._alphas
+        level = round(view.done * len(values))
+        head.alpha.fill_(values[min(level, len(values) - 1)])
         return self.update(view, head)
+
+    @property
+    def _alphas(self) -> list[float]:
+        return temperature_levels(self.levels, self.first_alpha, self.last_alpha)
 
     def update(self, view: View, head: Head) -> torch.Tensor:
         k = self.n_clusters

@@ -3,6 +3,22 @@
 from typing import Any
 
 import torch
+from torch import nn
+
+
+class UnitCode(nn.Module):
+    """A network whose codes are brought to unit length."""
+
+    def __init__(self, network: Any):
+        super().__init__()
+        self.network = network
+        self.takes_sparse = getattr(network, "takes_sparse", False)
+
+    def encode(self, x: Any) -> torch.Tensor:
+        return nn.functional.normalize(self.network.encode(x))
+
+    def decode(self, z: torch.Tensor) -> torch.Tensor:
+        return self.network.decode(z)
 
 
 def narrow_code(network: Any, latents: torch.Tensor, most: float) -> torch.Tensor:  # (n, p)

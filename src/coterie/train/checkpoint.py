@@ -34,6 +34,7 @@ class Resuming:
     notes: list[str]
     _optims: dict
     _average: list[torch.Tensor]
+    _averaged: int
     _sums: dict[str, float]
     limit: int
     _begin: float
@@ -44,6 +45,7 @@ class Resuming:
             return
         if self.world.agree(time.monotonic() - self._saved_at >= self.checkpoint_seconds):
             extra = {f"average.{i}": t for i, t in enumerate(self._average)}
+            extra["averaged"] = torch.tensor(self._averaged)
             for name, (_, _, optimizer) in self._optims.items():
                 extra |= {f"optim.{name}.{k}": v for k, v in optimizer_tensors(optimizer).items()}
             mine = torch.tensor(list(self._sums.values()), dtype=torch.float64)
@@ -116,6 +118,7 @@ class Resuming:
             load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]))
         for i, total in enumerate(self._average):
             total.copy_(resume["tensors"][f"average.{i}"])
+        self._averaged = int(resume["tensors"]["averaged"])
 
 
 def _place(plan: list[Phase | Call], i: int) -> list:

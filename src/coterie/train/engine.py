@@ -96,6 +96,7 @@ class Engine(Resuming):
             if params := [p for p in params if p.requires_grad]:  # the user may have frozen some
                 self._optims[name] = params, optim, optim.build(params)
         self._average = [torch.zeros_like(p) for p in self._trained()] if phase.average else []
+        self._averaged = 0
         most = self.limit
         if resume:
             self._restore(resume)
@@ -132,9 +133,9 @@ class Engine(Resuming):
                 f"the time budget ended phase {phase.name!r} after "
                 f"{round(self.limit / steps, 1):g} of {round(most / steps, 1):g} epochs"
             )
-        if phase.average and self.step:
+        if self._averaged:
             for p, total in zip(self._trained(), self._average):
-                p.data.copy_(total / self.step)
+                p.data.copy_(total / self._averaged)
         self.network.eval()
 
     def _one_step(self, index: torch.Tensor) -> None:
@@ -146,8 +147,14 @@ class Engine(Resuming):
         else:
             batch = Batch(self, index, self.phase.augment)
             self.descend("main", self.phase.loss(batch, self.head), batch.weight)
-        for p, total in zip(self._trained() if self._average else [], self._average):
-            total += p.data
+        if self._average and self.limit - self.step <= self._last_steps():
+            self._averaged += 1
+            for p, total in zip(self._trained(), self._average):
+                total += p.data
+
+    def _last_steps(self) -> int:
+        """Steps whose weights are averaged; a time budget may have cut the phase."""
+        return max(1, round(self.limit * self.phase.average / self.phase.epochs))
 
     def descend(self, name: str, terms: Terms, weight: float = 1.0, turns: int = 1) -> None:
         """One optimiser step on the sum of the terms; `weight` is this process's share of rows."""
@@ -169,8 +176,10 @@ class Engine(Resuming):
         self.world.sum_gradients(params)
         if optim.clip:
             nn.utils.clip_grad_norm_(params, optim.clip)
+        epoch = epoch_steps(self.rows.n, self.phase.batch_size)
+        whole = optim.horizon * epoch if optim.horizon else self.limit
         for group in optimizer.param_groups:
-            group["lr"] = optim.rate(self.step / self.limit)
+            group["lr"] = optim.rate(self.step / whole)
         optimizer.step()
         self.count({k: v * weight / turns for k, v in values.items()})
 

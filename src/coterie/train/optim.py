@@ -19,6 +19,7 @@ class Optim:
     momentum: float = 0.9
     weight_decay: float = 0.0
     clip: float | None = None  # largest norm of the gradient
+    horizon: float | None = None  # epochs that the schedule takes; None: the whole phase
 
     def build(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
         if self.kind == "sgd":
@@ -36,7 +37,7 @@ class Optim:
         )
 
     def rate(self, done: float) -> float:
-        """Learning rate after a share `done` (0..1) of the phase; `lr` is the peak of one-cycle."""
+        """Learning rate after a share `done` of the schedule; `lr` is the peak of one-cycle."""
         if self.schedule == "polynomial":  # C-Net: down to a tenth, power 0.4
             return self.lr * (0.1 + 0.9 * (1 - min(done, 1.0)) ** 0.4)
         if self.schedule == "onecycle":  # up over the first 30 %, cosine down to almost nothing

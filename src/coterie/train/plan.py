@@ -38,7 +38,7 @@ class Phase:
     paced: bool = False  # updates are steps of a schedule: a phase that is cut has as many
     tol: float = 0.0  # stop when a smaller share of labels changes between updates
     align: bool = False  # match label names first (k-means restarted)
-    average: bool = False  # end with the mean of the weights over this phase's steps
+    average: float = 0.0  # end with the mean of the weights over the steps of the last epochs
 
 
 @dataclass

@@ -38,18 +38,18 @@ def pretraining(method: "DeepClusterer", network: Any) -> list[Phase | Call]:
     """The phases of `method.pretrain`; the layer-wise ones end with a fine-tuning of the whole."""
     recipe = method.recipe()
     optim = method.pretrain_optim()
-    common: dict[str, Any] = {"batch_size": method.batch_size, "optim": optim}
+    batch_size = method.pretrain_batch_size or method.batch_size
+    common: dict[str, Any] = {"batch_size": batch_size, "optim": optim}
 
     def corrupt(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return dropout_rows(x, generator, CORRUPTION)
 
-    epochs = method.epochs_of(method.pretrain_epochs, recipe.epochs)
+    epochs = method.epochs_of(method.pretrain_epochs, recipe.epochs, batch_size)
     if method.pretrain == "kith":
         return [Call(_from_kith(method), "kith"), _way_back(method, common)]
     noise = corrupt
     if method.pretrain == "plain":
-        moved = recipe.moved or method.augment == "affine"
-        noise = method._augmentation() if moved else None
+        noise = method._augmentation() if method._moves_pretraining else None
     plan: list[Phase | Call] = []
     if method.pretrain == "layerwise":
         if not hasattr(network, "level_parameters"):
@@ -123,27 +123,22 @@ class Cache:
     training are kept with it, so that costs stay comparable.
     """
 
-    FIELDS = [
-        "net",
-        "channels",
-        "activation",
-        "initializer",
-        "batch_size",
-        "pretrain",
-        "pretrain_optimizer",
-        "augment",
-    ]
+    FIELDS = ["net", "channels", "activation", "initializer", "pretrain", "pretrain_optimizer"]
+    MOVED = ["augment", "clean_share", "_outside"]  # how images are changed, where they are
 
     def __init__(self, method: "DeepClusterer", fingerprint: str, seed: int):
         recipe = method.recipe()
-        about = {name: getattr(method, name, None) for name in [*self.FIELDS, "clean_share"]}
+        moved = method._moves_pretraining and method._augmentation() is not None
+        names = [*self.FIELDS, *self.MOVED] if moved else self.FIELDS
+        about: dict[str, Any] = {name: getattr(method, name, None) for name in names}
         about["embedding_dim"] = method.code_size()
-        if method._outside != "zeros":
-            about["outside"] = method._outside
+        about["normalize"] = getattr(method, "normalize", False)
+        about["batch_size"] = method.pretrain_batch_size or method.batch_size
+        about["horizon"] = method.decay_epochs if recipe.schedule != "constant" else None
         if method.pretrain == "kith":
             about["n_clusters"] = method.n_clusters
         about |= asdict(recipe) | {
-            "epochs": method.epochs_of(method.pretrain_epochs, recipe.epochs)
+            "epochs": method.epochs_of(method.pretrain_epochs, recipe.epochs, about["batch_size"])
         }
         about |= {"data": fingerprint, "seed": seed, "threads": torch.get_num_threads()}
         about["torch"] = torch.__version__

@@ -50,6 +50,8 @@ class Sizing:
     pretrain_lr: float | None
     pretrain_schedule: str | None
     batch_size: int
+    pretrain_batch_size: int | None
+    pretrain_augment: bool
     augment: str
     row_shape_: tuple[int, ...]
     _n_rows: int
@@ -94,9 +96,11 @@ class Sizing:
             schedule=self.pretrain_schedule or recipe.schedule,
         )
 
-    def epochs_of(self, given: float | None, rule: tuple[float, int]) -> float:
+    def epochs_of(
+        self, given: float | None, rule: tuple[float, int], batch_size: int | None = None
+    ) -> float:
         """A length in epochs: as given, or by a rule of (epochs, steps)."""
-        steps = epoch_steps(self._n_rows, self.batch_size)
+        steps = epoch_steps(self._n_rows, batch_size or self.batch_size)
         return max(rule[0], rule[1] / steps) if given is None else given
 
     def clustering_weight(self, given: float | None, latents: torch.Tensor) -> float:  # (n, d)
@@ -121,16 +125,18 @@ class Sizing:
         return max(weight, min(HEAVIEST, self.heavy * share) / wide)
 
     def _augmentation(self) -> Any:
-        if self.augment == "affine" and not self._images:
+        asked = self.augment in ("affine", "rigid")
+        if asked and not self._images:
             raise ValueError(
-                f"augment='affine' turns images, but each row here has shape {self.row_shape_}; "
-                "give X as (n, h, w) or use augment='auto'"
+                f"augment={self.augment!r} turns images, but each row here has shape "
+                f"{self.row_shape_}; give X as (n, h, w) or use augment='auto'"
             )
         if not self._images or self.augment == "none":
             return None
         # DKM, MNIST, one seed, from a random network: ACC .56 moved, .78 unmoved
         known = (self.anchored and self.init == "pretrained") or self._knows_moved_images
-        return partial(affine, outside=self._outside) if known or self.augment == "affine" else None
+        only = {"scale": 0.0, "shear": 0.0} if self.augment == "rigid" else {}
+        return partial(affine, outside=self._outside, **only) if known or asked else None
 
     @property
     def _knows_moved_images(self) -> bool:
@@ -140,4 +146,10 @@ class Sizing:
         """
         if self.init == "pretrained" and self.pretrain != "plain":
             return self._from_kith
-        return self.recipe().moved
+        return self._moves_pretraining
+
+    @property
+    def _moves_pretraining(self) -> bool:
+        """Is plain pre-training to see the images that clustering sees?"""
+        asked = self.recipe().moved or self.augment in ("affine", "rigid")
+        return asked and self.pretrain_augment

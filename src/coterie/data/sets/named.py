@@ -27,7 +27,8 @@ class Named:
     """One line of the catalogue.
 
     `base` is the stored set it is made of (None: built in or generated), `shape` that of a row
-    after reading, `divide` the number that raw values are divided by, `columns` a table's names.
+    after reading, `divide` the number that raw values are divided by, `columns` a table's names,
+    `tfidf` what differs from `text.SETTINGS`.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Named:
     base: str | None = None
     divide: float | None = None
     columns: tuple[str, ...] | None = None
+    tfidf: dict | None = None  # how words are weighed, where that is not as usual
 
 
 def _stored(name, rows, shape, classes, kind, about, **more) -> Named:
@@ -48,6 +50,19 @@ def _stored(name, rows, shape, classes, kind, about, **more) -> Named:
 _PEN = tuple(f"{axis}{point}" for point in range(1, 9) for axis in "xy")
 _BYTES = "bytes 0..255"  # scale="auto" of the estimators divides them by 255
 _TFIDF = "2,000 words, sublinear tf-idf, rows of unit length"
+# as the papers describe them: the most frequent words of all, stop words among them
+_NEWS = [
+    (
+        "20newsgroups_cnet",
+        "20newsgroups, stop words kept (C-Net's features)",
+        {"stop_words": None},
+    ),
+    (
+        "20newsgroups_dkm",
+        "20newsgroups, stop words kept, plain tf-idf (features of DKM and DEKM)",
+        {"stop_words": None, "sublinear_tf": False},
+    ),
+]
 
 _CATALOGUE = [
     Named("digits", 1797, (8, 8), 10, "image", "scikit-learn's digits, divided by 16", None, 16.0),
@@ -91,6 +106,10 @@ _CATALOGUE = [
         "table",
         "yearly spending, unscaled",
         columns=tuple(stored.WHOLESALE),
+    ),
+    *(
+        Named(name, 18846, (2000,), 20, "text", about, "20newsgroups", tfidf=tfidf)
+        for name, about, tfidf in _NEWS
     ),
     Named("mnist_test", 10000, (28, 28), 10, "image", "the last 10,000 rows of mnist", "mnist"),
     *(
@@ -181,7 +200,8 @@ def read(name: str, ask: Options, data_dir: str | Path | None = None) -> Dataset
     ask.only(f"the data set {entry.name}", "label_column", *sized)
     raw = _raw(entry, ask, data_dir)
     if entry.kind == "text":
-        return _named(from_texts(raw.values, ask, entry.name, "named"), raw, entry, ask)
+        data = from_texts(raw.values, ask, entry.name, "named", tfidf_as=entry.tfidf)
+        return _named(data, raw, entry, ask)
     X = raw.values
     extra: dict[str, Any] = {}
     if entry.kind == "counts":

@@ -83,6 +83,8 @@ class ACeDeC(TwoSpaces):
         |x  - dec(V [g * V'(z  - m)] + V V'm)|^2          g = clamp((beta - 0.55) / 0.45, 0, 1)
         |x' - dec(V [(1 - g) * V'(z' - m)] + V V'm)|^2
 
+    Every term is the mean of a row's and its changed copy's.
+
     The paper does not say how its masks look. Plain 1 - beta would let at most half of an axis
     into the shared space, since beta >= 1/2; g runs from 0, where an axis counts as shared, to 1.
     Masked axes hold the mean, not 0.
@@ -225,9 +227,9 @@ class ACeDeC(TwoSpaces):
         changed = batch.z.detach() if self.objective == "dec" else batch.z
         g = gates(head).detach()  # beta says what clusters, not what is easy to rebuild
         clean, other = masked(z, head, g), masked(changed, head, 1 - g)
-        return {
-            "reconstruction": squared_error(batch.clean, decode(clean)),
-            "augmented": squared_error(batch.x, decode(other)),
+        return {  # a row and its changed copy count for half each, here as in the other terms
+            "reconstruction": squared_error(batch.clean, decode(clean)) / 2,
+            "augmented": squared_error(batch.x, decode(other)) / 2,
         }
 
     @torch.no_grad()

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from ...data.chunks import epoch_steps
 from ...estimator.params import param
-from ...math.augment import affine, feature_noise, jitter
+from ...math.augment import affine, feature_noise, jitter, recolour
 from ...math.gan import (
     check_range,
     critic_terms,
@@ -50,7 +50,8 @@ class CueGAN(Sampling):
 
     - lambda = 100 and eta = 10 are the text's; the code has 10 and 1, but a critic with ten
       outputs, which is the same up to a factor of ten in the whole loss.
-    - eta climbs thirty stairs in a training of any length, as in both experiments.
+    - eta climbs thirty stairs, each times 1.2, in both experiments of the paper: a setting here
+      (`eta_growth`, 1.2 in `CueGAN.paper`); by default eta stays as it is.
     - `double_after=1/3` doubles the turns, as the code does and the text does not.
     - Critic, classifier, generator take turns in this order (text); the code begins with the last.
 
@@ -138,6 +139,10 @@ class CueGAN(Sampling):
     )
     brightness: float = param(0.0, "change that does not matter", ge=0, group="training")
     contrast: float = param(0.0, "change that does not matter", ge=0, group="training")
+    saturation: float = param(0.0, "change that does not matter (colour)", ge=0, group="training")
+    hue: float = param(
+        0.0, "change that does not matter (colour), in turns", ge=0, le=0.5, group="training"
+    )
     noise: float = param(0.0, "deviation that does not matter", ge=0, group="training")
 
     # -- hooks ------------------------------------------------------------------------------
@@ -251,13 +256,17 @@ class CueGAN(Sampling):
 
     def _seen(self, x: torch.Tensor, step: Step, *keys: Any) -> torch.Tensor:
         """What critic and classifier see of rows: changed in ways that do not matter."""
-        if self.augment == "none" and not (self.brightness or self.contrast or self.noise):
+        light = self.brightness, self.contrast
+        colour = (self.saturation, self.hue) if len(self.row_shape_) == 3 else (0.0, 0.0)
+        if self.augment == "none" and not any((*light, *colour, self.noise)):
             return x
         stream = step.stream("augment", *keys)
         if self.augment == "affine":
             x = affine(x, stream, outside=self._outside)
-        if self.brightness or self.contrast:
-            x = jitter(x, stream, self.brightness, self.contrast)
+        if any(light):
+            x = jitter(x, stream, *light)
+        if any(colour) and x.shape[1] == 3:
+            x = recolour(x, stream, *colour)
         return feature_noise(x, stream, self.noise)
 
     @torch.no_grad()

@@ -15,6 +15,7 @@ from coterie.storage.runs import describe, threads_held
 
 from .cost import PeakMemory, ae_epoch_seconds
 from .ledger import Ledger
+from .predictions import Predictions
 
 RESULTS = ("acc", "nmi", "nmi_geo", "ari", "km", "label_free", "aee", "seconds")
 
@@ -116,7 +117,7 @@ def run_campaign(
         process) and left (out of time).
     """
     counts = dict.fromkeys(("done", "failed", "skipped", "busy", "left"), 0)
-    begin, name, unit = time.monotonic(), None, None
+    begin, name, unit, kept = time.monotonic(), None, None, Predictions(ledger.path)
     dataset: Any = None
     for job in jobs:
         if budget is not None and time.monotonic() - begin >= budget:
@@ -142,8 +143,10 @@ def run_campaign(
                 counts["busy"] += 1
                 continue
             _set_known(estimator, run_fields or {})
-            result, unit = run_one(estimator, dataset, threads, unit)
+            result, unit, found = run_one(estimator, dataset, threads, unit)
             record = wanted | result
+            if found:
+                record["predictions"] = kept.save(record, dataset.labels, **found)
             ledger.append(record)
         good = record["status"] == "ok"
         counts["done" if good else "failed"] += 1
@@ -161,8 +164,9 @@ def run_one(estimator, dataset, threads: int | None = None, unit: float | None =
 
     Returns
     -------
-    dict, float
-        All keys of a ledger line but its name, and the unit measured after the fit (or None).
+    dict, float, dict
+        All keys of a ledger line but its name, the unit measured after the fit (or None), and the
+        labels to keep beside the line.
     """
     with threads_held(threads) as n_threads:
         about = {
@@ -182,14 +186,16 @@ def run_one(estimator, dataset, threads: int | None = None, unit: float | None =
             # a pre-training that came from the cache is counted as if it had been run
             total = max(wall, sum(phases.values()))
             cost = {"aee": total / min(unit, after), "seconds": phases | {"total": total}}
-            scores = _scores(estimator, dataset)
-            return about | scores | cost | {"rss_mb": rss, "status": "ok"}, after
+            scores, found = _scores(estimator, dataset)
+            return about | scores | cost | {"rss_mb": rss, "status": "ok"}, after, found
         except Exception as error:
             status = f"failed: {type(error).__name__}: {' '.join(str(error).split())}"
-            return about | dict.fromkeys(RESULTS) | {"rss_mb": memory.mb(), "status": status}, after
+            failed = about | dict.fromkeys(RESULTS) | {"rss_mb": memory.mb(), "status": status}
+            return failed, after, {}
 
 
-def _scores(estimator, dataset) -> dict:
+def _scores(estimator, dataset) -> tuple[dict, dict]:
+    """Scores of a fitted estimator, and the labels that they were computed from."""
     from coterie import metrics
     from coterie.estimator.base import Clusterer
     from coterie.nets import Identity
@@ -199,11 +205,15 @@ def _scores(estimator, dataset) -> dict:
     proba = estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else None
     # k-means on rows that no method has changed is the baseline's business
     rows = isinstance(estimator.network_, Identity) and type(estimator).embed is Clusterer.embed
-    return {
+    found = {"labels": labels}
+    if not rows:
+        found["km"] = _kmeans(z, k, estimator.random_state)
+    scores = {
         **metrics.scores(y, labels),
-        "km": metrics.scores(y, _kmeans(z, k, estimator.random_state)) if not rows else None,
+        "km": metrics.scores(y, found["km"]) if not rows else None,
         "label_free": metrics.label_free(z, labels, proba, n_clusters=k) | _own(estimator),
     }
+    return scores, found
 
 
 def _own(estimator) -> dict:

@@ -28,6 +28,7 @@ KEYS = (
     "threads",
     "versions",
     "status",
+    "predictions",
 )
 NAME = ("method", "variant", "profile", "dataset", "seed")
 
@@ -57,7 +58,8 @@ class Ledger:
         return runs
 
     def append(self, record: dict):
-        """Add one run; its keys must be exactly `KEYS`."""
+        """Add one run; its keys must be exactly `KEYS` (`predictions` may be left out)."""
+        record = {"predictions": None} | record
         if set(record) != set(KEYS):
             odd = ", ".join(sorted(set(record) ^ set(KEYS)))
             raise ValueError(f"a run has the keys of bench.ledger.KEYS; these differ: {odd}")

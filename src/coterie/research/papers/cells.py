@@ -5,6 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from coterie.research.bench.predictions import Predictions
 from coterie.research.bench.statistics import describe
 
 from .jobs import Slot
@@ -47,8 +48,8 @@ class Cell:
 class Book:
     """The ledger, looked up by cell."""
 
-    def __init__(self, runs: list[dict]):
-        self.runs = runs
+    def __init__(self, runs: list[dict], ledger_path: Any = "results/ledger.jsonl"):
+        self.runs, self.predictions = runs, Predictions(ledger_path)
         self.index = defaultdict(list)
         for run in runs:
             self.index[run["method"], run["dataset"], run["profile"]].append(run)
@@ -79,6 +80,8 @@ class Book:
         # the largest group; at a tie separate runs before restarts of one fit
         best = max(groups, key=lambda key: (len(groups[key]), not key[1], key[0]))
         runs = [groups[best][seed] for seed in sorted(groups[best])]
+        if slot.scored:
+            runs = [run | self.predictions.part_scores(run, slot.scored) for run in runs]
         failed -= {run["seed"] for run in runs}
         return Cell(runs, json.loads(best[0]), len(failed), batched=best[1])
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from coterie.data.sets import named
+from coterie.estimator.params import as_tuples
 from coterie.math.cm import per_row
 from coterie.registry import get
 from coterie.research.bench.campaign import Job
@@ -38,21 +39,23 @@ class PaperJob(Job):
     base: str = ""
     preset: str = ""
     preset_as: str = ""
+    baseline: dict | None = None  # the paper's own settings of another paper's method
 
     def estimator(self, n_clusters: int):
         if self.profile != "paper":
             return super().estimator(n_clusters)
-        found = ""
-        for name in dict.fromkeys((self.base or self.dataset, self.preset_as)):
-            if name:
-                found = published_settings(self.method, self.variant, self.preset, name)
-                if isinstance(found, dict):
-                    own: dict[str, Any] = {
-                        "n_clusters": n_clusters,
-                        "random_state": self.seed,
-                        **self.settings,
-                    }
-                    return get(self.method)(**{**found, **own})
+        own: dict[str, Any] = {"n_clusters": n_clusters, "random_state": self.seed}
+        return get(self.method)(**{**self._published(), **own, **self.settings})
+
+    def _published(self) -> dict:
+        cls, found = get(self.method), ""
+        if self.baseline is not None:
+            given = {k: as_tuples(v) for k, v in self.baseline.items()}
+            return {**cls.variants.get(self.variant, {}), **known(cls, given)}
+        for name in filter(None, (self.base or self.dataset, self.preset_as)):
+            found = published_settings(self.method, self.variant, self.preset, name)
+            if isinstance(found, dict):
+                return found
         raise ValueError(found)
 
 
@@ -65,6 +68,7 @@ class Slot:
     point: tuple
     seeds: int
     jobs: dict  # profile -> (PaperJob with seed 0, parameters)
+    scored: float | None = None  # share of the rows that the paper scores
 
     @property
     def main(self) -> str:
@@ -107,7 +111,8 @@ def slots(paper: Paper, item: Item) -> list[Slot]:
         for point in points(item.grid):
             extra = derived(item.grid, point)
             jobs = _jobs(paper, row, data, extra)
-            found.append(Slot(row, data, point, data.seeds or item.seeds, jobs))
+            seeds = data.seeds or item.seeds
+            found.append(Slot(row, data, point, seeds, jobs, paper.scored))
     return found
 
 
@@ -127,13 +132,14 @@ def _jobs(paper: Paper, row: Row, data: Data, extra: dict) -> dict:
     cls, jobs = get(row.method), {}
     settings = {**known(cls, data.settings), **row.settings, **extra}
     settings |= paper.methods.get(row.method, {})
-    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+    settings = {k: as_tuples(v) for k, v in settings.items()}
     for profile in PROFILES:
         if profile == "paper" and row.profile == "default":
             continue
         job = PaperJob(
             data.ours, row.method, row.variant, profile, 0, settings,
             base=data.base, preset=row.preset, preset_as=data.preset_as,
+            baseline=paper.baseline(row, data),
         )  # fmt: skip
         try:
             jobs[profile] = (job, describe(job.estimator(classes(data))))

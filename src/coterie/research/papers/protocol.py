@@ -109,6 +109,24 @@ class Paper:
     caveats: tuple[str, ...]
     items: tuple[Item, ...]
     methods: dict = field(default_factory=dict)  # settings of every run of a method
+    baselines: dict = field(default_factory=dict)  # this paper's settings of others' methods
+    scored: float | None = None  # share of the rows that the paper scores, where not all
+
+    def baseline(self, row: Row, data: Data) -> dict | None:
+        """This paper's own settings of a method that is not its own, if it gives some.
+
+        A later one wins: [baselines.common], then [baselines.METHOD]; in each of them its own
+        keys, [variants.VARIANT], [DATA], [DATA.VARIANT].
+        """
+        if row.preset or row.method not in self.baselines:
+            return None
+        found: dict = {}
+        for section in (self.baselines.get("common", {}), self.baselines[row.method]):
+            own = section.get(data.key, {})
+            for part in (section, section.get("variants", {}).get(row.variant, {}), own):
+                found |= {k: v for k, v in part.items() if not isinstance(v, dict)}
+            found |= own.get(row.variant, {})
+        return found
 
     def item(self, key: str) -> Item:
         for item in self.items:
@@ -138,6 +156,8 @@ def read(key: str) -> Paper:
         tuple(raw["caveats"]),
         tuple(items),
         raw.get("methods", {}),
+        raw.get("baselines", {}),
+        raw.get("scored"),
     )
 
 

@@ -29,9 +29,11 @@ from the epochs that the settings ask for.
 """
 
 
-def write(papers: list[Paper], runs: list[dict], folder) -> list[Path]:
+def write(
+    papers: list[Paper], runs: list[dict], folder, ledger_path="results/ledger.jsonl"
+) -> list[Path]:
     """Write README.md and figures/*.png into a folder; returns what was written."""
-    folder, book, clock = Path(folder), Book(runs), Clock(runs)
+    folder, book, clock = Path(folder), Book(runs, ledger_path), Clock(runs)
     written, parts = [], [HEAD, _versions(runs), _state(papers, book, clock), _ranks(runs)]
     for paper in papers:
         parts.append(_heading(paper, book))

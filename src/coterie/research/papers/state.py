@@ -133,7 +133,7 @@ def _add(found: dict, slot: Slot, profile: str, book: Book, clock: Clock):
     for seed in sorted(set(range(slot.seeds)) - here):
         made = slot.job(profile, seed)
         entry = (seed, bool(slot.data.stand_in), seconds, made)
-        found.setdefault(f"{made} {made.preset} {made.base}", entry)
+        found.setdefault(f"{made} {made.preset} {made.base} {made.baseline}", entry)
 
 
 def spoken(seconds: float) -> str:
