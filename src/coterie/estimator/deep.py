@@ -30,7 +30,7 @@ from .saving import plain_params
 
 KINDS = ("adam", "sgd")
 SCHEDULES = ("constant", "polynomial", "onecycle")
-AUGMENT = ("auto", "affine", "rigid", "none")
+AUGMENT = ("none", "affine", "rigid")
 
 
 class DeepClusterer(Decoding, Sizing, Clusterer):
@@ -125,9 +125,9 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
     )
     n_init: int = param(10, "restarts of k-means", ge=1, group="training")
     augment: str = param(
-        "auto",
-        "auto (affine for images; with many rows not in pre-training, and for dkm and cnet not "
-        "at all), affine, rigid (turns and shifts only), or none",
+        "none",
+        "images that the network sees: none (as they are), affine (turned, shifted, scaled and "
+        "sheared a little) or rigid (turned and shifted)",
         choices=AUGMENT,
         group="training",
     )

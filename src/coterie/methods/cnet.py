@@ -60,13 +60,16 @@ class CNet(Generative, DeepClusterer):
     title = "C-Net"
     summary = "the Clustering Module on the code of an autoencoder, trained together"
     reference = "Boubekki, Kampffmeyer, Brefeld, Jenssen: Joint optimization of an autoencoder ..."
-    variants = {"r": {"init": "random"}, "p": {"init": "pretrained"}}
+    variants = {
+        "r": {"init": "random", "module_start": "random", "match_code": False, "module_rate": 1.0},
+        "p": {"init": "pretrained"},
+        "moved": {"augment": "affine"},
+    }
     tiny = {
         "hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "module_epochs": 1,
         "epochs": 1, "centers_init": 2,
     }  # fmt: skip
     keeps_decoder = True
-    anchored = False
 
     # no full-data updates: the module's gradients do it all
     update_every: ClassVar[Any] = 1.0

@@ -52,17 +52,19 @@ class DCN(DeepClusterer):
     title = "DCN"
     summary = "k-means and autoencoder by turns, hard assignments"
     reference = "Yang, Fu, Sidiropoulos, Hong: Towards k-means-friendly spaces, 2017"
-    variants = {"p": {"init": "pretrained"}, "r": {"init": "random"}}
+    variants = {
+        "p": {"init": "pretrained"},
+        "r": {"init": "random"},
+        "moved": {"augment": "affine"},
+    }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     keeps_decoder = True
     scores_are_probabilities = False
-    heavy = 3.0
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(
         None,
-        "weight of the distance to the centre (lambda / 2); None: 1, less below 256 features, up "
-        "to 3 times that for pre-trained images",
+        "weight of the distance to the centre (lambda / 2); None: 1, less below 256 features",
         ge=0,
     )
     code_variance: float = param(
@@ -80,7 +82,7 @@ class DCN(DeepClusterer):
         centers = first_centers(latents, self.n_clusters, self.centers, rng, self.n_init)
         labels = squared_distances(latents, centers).argmin(1)
         counts = latents.new_full((self.n_clusters,), self.start_count)
-        weight = latents.new_tensor(self.clustering_weight(self.weight, latents))
+        weight = latents.new_tensor(self.clustering_weight(self.weight))
         state = {"centers": centers, "counts": counts, "variance": latents.new_ones(())}
         state["weight"] = weight
         return Head(state=state, rows={"labels": labels})

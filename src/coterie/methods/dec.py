@@ -33,7 +33,11 @@ class DEC(DeepClusterer):
     title = "DEC"
     summary = "self-sharpening soft assignment on a pre-trained embedding"
     reference = "Xie, Girshick, Farhadi: Unsupervised deep embedding for clustering analysis, 2016"
-    variants = {"p": {"init": "pretrained"}, "r": {"init": "random"}}
+    variants = {
+        "p": {"init": "pretrained"},
+        "r": {"init": "random"},
+        "moved": {"augment": "affine"},
+    }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
 
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")

@@ -64,6 +64,7 @@ class DEKM(DeepClusterer):
     variants = {
         "": {},
         "f": {"updating": "full"},
+        "moved": {"augment": "affine"},
         **{s: {"strategy": s} for s in STRATEGIES},
     }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}

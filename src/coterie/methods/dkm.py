@@ -76,6 +76,7 @@ class DKM(DeepClusterer):
     variants = {
         "a": {"init": "random", "inverse_temperature": None},
         "p": {"init": "pretrained", "inverse_temperature": 1000.0},
+        "moved": {"augment": "affine"},
     }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     keeps_decoder = True
@@ -84,8 +85,7 @@ class DKM(DeepClusterer):
     net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(
         None,
-        "weight of the clustering term (lambda); None: 1, less below 256 features, up to 3 for "
-        "pre-trained images with more",
+        "weight of the clustering term (lambda); None: 1, less below 256 features",
         ge=0,
     )
     code_variance: float = param(
@@ -112,7 +112,7 @@ class DKM(DeepClusterer):
         kind = "kmeans" if self.init == "pretrained" else "uniform"
         centers = first_centers(latents, self.n_clusters, kind, rng, self.n_init)
         alpha = torch.tensor(float(self.inverse_temperature or self.first_alpha))
-        weight = latents.new_tensor(self.clustering_weight(self.weight, latents))
+        weight = latents.new_tensor(self.clustering_weight(self.weight))
         return Head(params={"centers": centers}, state={"alpha": alpha, "weight": weight})
 
     @property

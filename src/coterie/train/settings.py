@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-import torch
-
 from ..data.chunks import epoch_steps
 from ..math.augment import affine, surround
 from .rows import Rows
@@ -15,7 +13,6 @@ MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in t
 CODE, WIDEST_CODE = 10, 64  # sizes of the embedding
 SEEN_ROWS = 1000  # rows that tell what lies around images
 FULL_WEIGHT = 256  # features from which on a default clustering weight is 1
-HEAVIEST, NARROW = 3.0, 15.0  # default weight that images bear, and variance of the code that does
 
 
 @dataclass(frozen=True)
@@ -26,21 +23,18 @@ class Recipe:
     epochs: tuple[int, int]  # or steps, whichever is longer
     lr: float
     schedule: str
-    moved: bool  # images are moved and rebuilt unmoved, so that the code forgets where they stood
 
 
-FEW = Recipe((512, 512), epochs=(20, 600), lr=3e-3, schedule="onecycle", moved=True)
+FEW = Recipe((512, 512), epochs=(20, 600), lr=3e-3, schedule="onecycle")
 # the papers' own network: with many wide rows a better place to start from, and the longer the
 # better; MNIST, NMI of k-means on the code after 10, 20 and 30 epochs: .68, .75, .76 (one seed)
-MANY = Recipe((500, 500, 2000), epochs=(30, 600), lr=1e-3, schedule="constant", moved=False)
+MANY = Recipe((500, 500, 2000), epochs=(30, 600), lr=1e-3, schedule="constant")
 
 
 class Sizing:
     """The part of a deep clusterer that knows how much of what its data want."""
 
     few_rows: ClassVar[Recipe] = FEW
-    anchored: ClassVar[bool] = True  # what a moved image is pulled to comes from the unmoved one
-    heavy: ClassVar[float] = 1.0  # default clustering weight of images that have 256 features
     n_clusters: int
     net: Any
     hidden: tuple[int, ...] | None
@@ -103,53 +97,29 @@ class Sizing:
         steps = epoch_steps(self._n_rows, batch_size or self.batch_size)
         return max(rule[0], rule[1] / steps) if given is None else given
 
-    def clustering_weight(self, given: float | None, latents: torch.Tensor) -> float:  # (n, d)
-        """As given, or a 256th for each feature, at most 1; for pre-trained images at most 3.
+    def clustering_weight(self, given: float | None) -> float:
+        """As given, or a 256th for each feature, at most 1.
 
         The reconstruction is a sum over features. With few of them a weight of 1 wins before there
         is anything to cluster.
-
-        Images bear more, but not in a wide code, where distances are large anyway: MNIST, all rows
-        (the code has variance 15), unmoved, DKM ends at NMI .82 with weight 1 and has .84 after
-        eight epochs with 3; 20,000 rows (variance 30) fall from .65 to .58. Moved images, weights
-        1, 2 and 3: MNIST, 784 features, .82, .85, .87 after four epochs (one seed); USPS, 256
-        features, ACC .753, .752, .726 (five; with 3, moved images did not pull the centres).
         """
         if given is not None:
             return given
-        share = math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,))) / FULL_WEIGHT
-        weight = min(1.0, share)
-        if not self._images or self.init != "pretrained":
-            return weight
-        wide = max(1.0, float(latents.var(0).sum()) / NARROW)
-        return max(weight, min(HEAVIEST, self.heavy * share) / wide)
+        return min(1.0, math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,))) / FULL_WEIGHT)
 
     def _augmentation(self) -> Any:
-        asked = self.augment in ("affine", "rigid")
-        if asked and not self._images:
+        """How images are changed before the network sees them; None: not at all."""
+        if self.augment == "none":
+            return None
+        if not self._images:
             raise ValueError(
                 f"augment={self.augment!r} turns images, but each row here has shape "
-                f"{self.row_shape_}; give X as (n, h, w) or use augment='auto'"
+                f"{self.row_shape_}; give X as (n, h, w) or use augment='none'"
             )
-        if not self._images or self.augment == "none":
-            return None
-        # DKM, MNIST, one seed, from a random network: ACC .56 moved, .78 unmoved
-        known = (self.anchored and self.init == "pretrained") or self._knows_moved_images
         only = {"scale": 0.0, "shear": 0.0} if self.augment == "rigid" else {}
-        return partial(affine, outside=self._outside, **only) if known or asked else None
-
-    @property
-    def _knows_moved_images(self) -> bool:
-        """Has the network seen moved images when it begins to cluster? If it is untrained, may it?
-
-        A code that moves with its image needs that.
-        """
-        if self.init == "pretrained" and self.pretrain != "plain":
-            return self._from_kith
-        return self._moves_pretraining
+        return partial(affine, outside=self._outside, **only)
 
     @property
     def _moves_pretraining(self) -> bool:
         """Is plain pre-training to see the images that clustering sees?"""
-        asked = self.recipe().moved or self.augment in ("affine", "rigid")
-        return asked and self.pretrain_augment
+        return self.augment != "none" and self.pretrain_augment
