@@ -8,6 +8,7 @@ import torch
 from sklearn.datasets import load_digits, make_blobs
 
 from coterie import registry
+from coterie.train.settings import resolve
 
 torch.set_num_threads(1)
 
@@ -16,6 +17,12 @@ def quick(key: str, n_clusters: int = 3, **changes):
     """A method with settings under which a fit takes a fraction of a second."""
     cls = registry.get(key)
     return cls(n_clusters, **{"random_state": 0, **cls.tiny, **changes})
+
+
+def prepared(method, shape, n=120):
+    """A method whose settings are resolved as a fit on n rows of a shape would, without the fit."""
+    method._prepare(resolve(method, n, shape))
+    return method
 
 
 # COTERIE_KEYS=dec,idec narrows the registry-driven tests while a method is being written

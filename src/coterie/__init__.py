@@ -7,13 +7,14 @@
 from importlib import import_module
 from typing import Any
 
-from .methods import METHODS
+from .methods import METHODS, OBJECTIVES
 
 __version__ = "0.1.0"
 
 # public name -> module; imported when first used, so that `import coterie` stays light
 _PUBLIC = {"load": "registry", "list_methods": "registry", "load_data": "data"}
 _PUBLIC |= {name: f"methods.{module}" for module, name in METHODS.values()}
+_PUBLIC |= {name: f"methods.{module}" for module, name in OBJECTIVES.values()}
 
 __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
 

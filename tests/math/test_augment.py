@@ -5,7 +5,15 @@ import math
 import pytest
 import torch
 
-from coterie.math.augment import affine, dropout_rows, feature_noise, jitter, surround, transforms
+from coterie.math.augment import (
+    affine,
+    dropout_rows,
+    feature_noise,
+    jitter,
+    recolour,
+    surround,
+    transforms,
+)
 
 
 def generator(seed=0):
@@ -142,3 +150,19 @@ def test_a_border_that_goes_on_brings_nothing_new():
     sloped = torch.linspace(0, 1, 8).expand(50, 1, 8, 8)
     after = affine(sloped, generator(), rotate=0, shift=0.5, scale=0, shear=0, outside="border")
     assert (after.diff(dim=3) >= -1e-6).all()  # with zeros it would fall at the right end
+
+
+def test_recolour_keeps_the_grey_and_turns_the_colour(monkeypatch):
+    before = images(40, 3)
+    after = recolour(before, generator(), saturation=0.5, hue=0.25)
+    assert after.shape == before.shape and not torch.allclose(after, before)
+    torch.testing.assert_close(after.mean(1), before.mean(1))
+    size = [(x - x.mean(1, keepdim=True)).square().sum(1).sqrt() for x in (before, after)]
+    ratio = (size[1] / size[0]).flatten(1)  # one factor for all pixels of an image
+    torch.testing.assert_close(ratio, ratio[:, :1].expand_as(ratio), rtol=1e-3, atol=1e-3)
+    assert 0.5 <= ratio.min() < 0.7 and 1.3 < ratio.max() <= 1.5 + 1e-3
+    assert torch.allclose(recolour(before, generator()), before, atol=1e-6)
+    # the largest turn, here a third, is a change of channels
+    monkeypatch.setattr(torch, "rand", lambda *shape, generator: torch.ones(shape))
+    turned = recolour(before, None, hue=1 / 3)
+    torch.testing.assert_close(turned, before.roll(1, dims=1), rtol=1e-4, atol=1e-4)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from conftest import quick
+from conftest import prepared, quick
 from coterie import registry
 from coterie.estimator.params import check_params
 from coterie.math.assign import target_distribution
@@ -37,7 +37,9 @@ class Bench:
         self.method = quick(key, K, **changes)
         rows = Rows(X, fit_scaling(X, "none"))
         rows._tensor = rows._tensor.double()
-        network = self.method.build_network(rows.shape, torch.Generator().manual_seed(0)).double()
+        prepared(self.method, rows.shape, N)
+        generator = torch.Generator().manual_seed(0)
+        network = self.method.build_network(self.method.settings_, generator).double()
         self.engine = Engine(
             rows, network, self.method.assign, seed=0, world=World(), progress=Progress(0, None)
         )
@@ -103,37 +105,13 @@ def test_dcn_loss_pulls_a_row_and_its_moved_copy_to_the_centre_of_the_row(augmen
     bench.close(terms["reconstruction"], bench.reconstruction())
 
 
-@pytest.mark.parametrize(("key", "heavy"), [("dcn", 3), ("dkm", 1)])
-def test_a_default_weight_is_heavy_for_images_with_a_narrow_pretrained_code(key, heavy):
-    def weight(variance, shape=(1, 32, 32), **changes):
-        method = quick(key, K, **changes)
-        method.row_shape_, method._n_rows = shape, 500
-        z = torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
-        z *= (variance / z.var(0).sum()).sqrt()
-        return float(method.init_head(z, np.random.default_rng(0)).weight)
+@pytest.mark.parametrize("key", ["dcn", "dkm"])
+def test_a_default_weight_is_a_256th_for_each_feature_and_at_most_one(key):
+    def weight(shape, **changes):
+        return prepared(quick(key, K, **changes), shape).objective_.weight
 
-    assert [weight(v) for v in (1, 15, 30, 45, 400)] == pytest.approx([3, 3, 1.5, 1, 1])
-    assert weight(1, (1, 16, 16)) == pytest.approx(heavy)  # 256 features
-    assert weight(1, (1, 8, 8)) == pytest.approx(heavy / 4)
-    assert weight(400, (1, 8, 8)) == pytest.approx(1 / 4)
-    assert weight(1, (1024,)) == weight(1, init="random") == 1
-    assert weight(1, (64,)) == pytest.approx(1 / 4)
-    assert weight(1, weight=0.3) == pytest.approx(0.3)
-
-
-@pytest.mark.parametrize("key", ["dcn", "dkm", "cnet"])
-def test_images_are_moved_where_the_network_can_bear_it(key):
-    def moves(n, **changes):
-        method = registry.get(key)(K, **changes)
-        method.row_shape_, method._n_rows = (1, 28, 28), n
-        return method._augmentation() is not None
-
-    # small data: moved in pre-training already, or from the first step of a random network
-    assert moves(500) and moves(500, init="random")
-    # many wide rows are pre-trained unmoved: an unmoved image has to say where a moved one belongs
-    assert moves(70_000) == (key != "cnet")
-    assert not moves(70_000, init="random")
-    assert moves(70_000, augment="affine") and not moves(500, augment="none")
+    assert [weight(s) for s in ((64,), (256,), (1024,), (1, 8, 8))] == [0.25, 1, 1, 0.25]
+    assert weight((64,), weight=0.3) == 0.3
 
 
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
@@ -184,7 +162,7 @@ def test_dkm_pulls_centres_to_a_moved_row_as_the_unmoved_one_s_membership_stands
     bench = Bench("dkm", augment=noise, **{"inverse_temperature": 2.5, "weight": 0.4} | start)
     bench.head.alpha.fill_(2.5)
     batch, head = bench.batch, bench.head
-    own = bench.method.clustering(batch.z_clean, head, INDEX) / 2
+    own = bench.method.objective_.loss(batch.z_clean, head, INDEX)["clustering"] / 2
     (of_own,) = torch.autograd.grad(own, head.centers)
     (ours,) = torch.autograd.grad(bench.method.loss(batch, head)["clustering"], head.centers)
     centers, moved = head.centers.tolist(), bench.encode(batch.x).tolist()
@@ -240,7 +218,7 @@ def test_gradients_in_network_and_centres(key, changes):
 # -- properties -----------------------------------------------------------------------------------
 def test_dkm_becomes_k_means_as_alpha_grows():
     bench = Bench("dkm", weight=1.0)
-    distances = bench.method.distances(bench.encode(bench.batch.x), bench.head)
+    distances = bench.method.objective_.distances(bench.encode(bench.batch.x), bench.head)
     hard = distances.amin(1).mean().item()
     gaps = []
     for alpha in (1.0, 10.0, 100.0, 1e6):
@@ -251,7 +229,8 @@ def test_dkm_becomes_k_means_as_alpha_grows():
 
 
 def test_dkm_stays_finite_at_alpha_1000():
-    method, head = quick("dkm", K), Bench("dkm").head.float()
+    bench = Bench("dkm")
+    method, head = bench.method, bench.head.float()
     far = 100 * torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
     q = method.assign(far, head)
     assert torch.isfinite(q).all()
@@ -261,8 +240,8 @@ def test_dkm_stays_finite_at_alpha_1000():
 def test_dkm_gradient_flows_through_the_membership():
     bench = Bench("dkm", inverse_temperature=1.0, weight=1.0)
     z = bench.encode(bench.batch.x)
-    f = bench.method.distances(z, bench.head)
-    held = (bench.method.memberships(f, bench.head.alpha).detach() * f).sum(1).mean()
+    f = bench.method.objective_.distances(z, bench.head)
+    held = (bench.method.objective_.memberships(f, bench.head.alpha).detach() * f).sum(1).mean()
     ours = bench.method.loss(bench.batch, bench.head)["clustering"]
     (a,) = torch.autograd.grad(ours, bench.head.centers)
     (b,) = torch.autograd.grad(held, bench.head.centers)
@@ -293,7 +272,7 @@ def test_dcn_moves_centres_as_rows_would_one_by_one():
         bench.head.centers.tolist(), bench.head.counts.tolist(), z.tolist(), labels
     )
     batch = bench.batch
-    bench.method.move_centers(batch, bench.head)
+    bench.method.objective_.move_centers(batch.z_clean, bench.head, batch.rows)
     torch.testing.assert_close(bench.head.centers, torch.tensor(expected).double())
     assert bench.head.counts.tolist() == pytest.approx(counts)
     # the encoding that moved the centres is the one that the network is trained with
@@ -381,6 +360,10 @@ def test_presets_convert_the_papers_weights():
     assert idec.paper("mnist").weight == pytest.approx(0.1 * 784)
     assert dcec.paper("usps").weight == pytest.approx(0.1 * 256)
     assert registry.get("dcn").paper("pendigits").weight == pytest.approx(1 / 0.5)
+    dcn = registry.get("dcn")
+    assert dcn.paper("usps", variant="p").epochs == 50
+    started = dcn.paper("usps", variant="r")
+    assert (started.epochs, started.centers, started.init) == (200, "uniform", "random")
     annealed, started = dkm.paper("usps", variant="a"), dkm.paper("usps", variant="p")
     assert (annealed.weight, annealed.inverse_temperature, annealed.init) == (0.1, None, "random")
     assert (started.weight, started.inverse_temperature, started.epochs) == (1.0, 1000.0, 100)
@@ -401,3 +384,27 @@ def test_a_wide_code_is_narrowed_before_clustering(key):
     assert (narrow.labels_ == wide.labels_).mean() > 0.99
     unchanged = quick(key, 3, **settings, code_variance=1e9).fit(X)
     np.testing.assert_array_equal(unchanged.transform(X), before)
+
+
+@pytest.mark.parametrize("key", ["dec", "idec", "dcn"])
+@pytest.mark.parametrize("kind, bound", [("glorot", (6 / (4 + 3)) ** 0.5), ("uniform", 1.0)])
+def test_random_centres_do_not_look_at_the_code(key, kind, bound):
+    method = prepared(quick(key, 3, centers=kind), (4,))
+    heads = [
+        method.init_head(torch.full((50, 4), value), np.random.default_rng(0))
+        for value in (0.0, 100.0)
+    ]
+    assert torch.equal(heads[0].centers, heads[1].centers)
+    assert heads[0].centers.shape == (3, 4)
+    assert 0.6 * bound < heads[0].centers.abs().max() <= bound
+
+
+def test_the_temperature_may_be_bounded_on_both_sides():
+    values = temperature_levels(40, first=0.2, last=5.0)
+    assert values[0] == 0.2 and values[-1] == 5.0
+    growth = [2 ** (1 / np.log(n) ** 2) for n in range(2, len(values) + 1)]
+    np.testing.assert_allclose(values[:-1], 0.2 * np.cumprod([1.0, *growth[:-1]]), rtol=1e-12)
+    assert values[-2] < 5.0 <= values[-2] * growth[-1]
+    bounds = {"first_alpha": 0.2, "last_alpha": 5.0, "epochs_per_level": 2.0, "update_every": 1.0}
+    (phase,) = prepared(quick("dkm", 3, inverse_temperature=None, **bounds), (4,)).training()
+    assert (phase.epochs, phase.update_every) == (2.0 * len(values), 2.0)

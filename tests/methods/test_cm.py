@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from torch.autograd import gradcheck
 
 import coterie
+from conftest import prepared
 from coterie import CM, CMEM, CNet
 from coterie.data.sets.toys import cnet_toy
 from coterie.math.assign import squared_distances
@@ -45,7 +46,8 @@ def head_for(k=4, d=3, r=2, strength=0.3, dtype=torch.float64):
 
 
 def batch_of(x, **more):
-    return SimpleNamespace(x=x, z=x, clean=x, mean=lambda t: t.mean(0), **more)
+    rows = torch.arange(len(x))
+    return SimpleNamespace(x=x, z=x, clean=x, rows=rows, mean=lambda t: t.mean(0), **more)
 
 
 # -- formulas -------------------------------------------------------------------------------
@@ -96,8 +98,8 @@ def test_cm_loss_twin(strength):
 
 
 def cnet_loss(x, head, **params):
-    model = CNet(4, orthonormal_weight=0.02, **{"module_rate": 1.0, **params})
-    model._beta = 0.5
+    settings = {"orthonormal_weight": 0.02, "recon_weight": 0.5, "module_rate": 1.0}
+    model = prepared(CNet(4, **settings | params), (6,))
     return model.loss(batch_of(x, x_hat=x * 0.9), head)
 
 
@@ -262,11 +264,13 @@ def test_batched_restarts_are_the_single_runs(blobs):
     for r in range(3):
 
         class One(CM):
-            def _start(self, engine, r=r):
-                CM(3, n_init=3, **settings)._start(engine)
-                head = engine.head
+            def _start(self, context, r=r):
+                prepared(CM(3, n_init=3, **settings), X.shape[1:])._start(context)
+                head = context.head
                 params = {n: getattr(head, n)[r : r + 1] for n in head.kinds["param"]}
-                engine.head = Head(params, {"strength": head.strength, "best": head.best})
+                state = {"strength": self.settings_.prior_strength, "best": head.best}
+                state["strength"] = torch.tensor(state["strength"], dtype=torch.float32)
+                context.head = Head(params, state)
 
         one = One(3, n_init=1, **settings).fit(X)
         torch.testing.assert_close(

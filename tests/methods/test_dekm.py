@@ -1,14 +1,19 @@
 """DEKM: rotation and target against slow twins, the anchor, warm starts, edge cases, decoder."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_blobs
 from torch import nn
 
+import coterie
+from conftest import prepared
 from coterie import DEKM, load
 from coterie.math.centers import kmeans
-from coterie.methods.dekm import STRATEGIES, rotated_target, scatter_axes
+from coterie.math.subspace import rotated_target, scatter_axes
+from coterie.methods.dekm import STRATEGIES, DEKMObjective
 from coterie.metrics import accuracy
 from coterie.runtime.processes import World
 from coterie.runtime.progress import Progress
@@ -34,8 +39,8 @@ def clustered():
 def make_engine(X, model):
     """The engine as `fit` builds it, stopped before training, with the head in place."""
     rows = Rows(X, fit_scaling(X, "none"))
-    model.row_shape_ = rows.shape
-    network = model.build_network(rows.shape, torch.Generator().manual_seed(0))
+    prepared(model, rows.shape, rows.n)
+    network = model.build_network(model.settings_, torch.Generator().manual_seed(0))
     engine = Engine(rows, network, model.assign, seed=0, world=World(), progress=Progress(0, None))
     engine.phase = Phase("train", 1)
     engine.head = model.init_head(engine.encode_all(), np.random.default_rng(0))
@@ -113,7 +118,7 @@ def test_gradient_through_the_network_in_float64(clustered):
 
     def loss(w):
         Fake.z = z[:7] @ w
-        return DEKM(4).loss(Fake, head)["pull"]
+        return DEKMObjective(4).loss(Fake.z, head, Fake.rows)["pull"]
 
     assert torch.autograd.gradcheck(loss, weight.requires_grad_())
 
@@ -123,7 +128,7 @@ def test_warm_start_is_never_worse_than_the_old_centres_or_the_challengers(clust
     z, k = clustered[0].float(), 4
     bad = z[:k].clone()  # four neighbouring rows: a poor place to start
     for every, runs in ((1, 0), (1, 3), (1000, 3)):
-        model = DEKM(k, fresh_every=every, fresh_runs=runs, n_init=5)
+        model = DEKMObjective(k, fresh_every=every, fresh_runs=runs, n_init=5)
         head = Head(state={"centers": bad, "updates": torch.tensor(0)})
         found = model._recluster(z, head, np.random.default_rng(0))
         before = (z[:, None] - bad).square().sum(2).amin(1).sum()
@@ -136,7 +141,7 @@ def test_warm_start_is_never_worse_than_the_old_centres_or_the_challengers(clust
 def test_warm_start_keeps_the_names_of_the_clusters(clustered):
     z, labels, centers = clustered
     head = Head(state={"centers": centers, "updates": torch.tensor(0)})
-    found = DEKM(4, fresh_every=1)._recluster(z, head, np.random.default_rng(9))
+    found = DEKMObjective(4, fresh_every=1)._recluster(z, head, np.random.default_rng(9))
     assert torch.equal(found.labels, labels)
 
 
@@ -192,26 +197,23 @@ def test_small_data_get_more_epochs(blobs):
     """500 and 1100 steps, k-means every 20: an epoch of 120 rows is one step of 256, or 6 of 20."""
     for batch_size, steps in ((256, 1), (20, 6)):
         model = DEKM(3, batch_size=batch_size)
-        model.row_shape_, model._n_rows = (6,), 120
-        plan = model._plan(None, "")
+        plan = prepared(model, (6,), 120).plan(None, "")
         pretrain, train = (p for p in plan if isinstance(p, Phase))
         assert pretrain.epochs * steps == pytest.approx(500)
         assert train.epochs * steps == pytest.approx(1100)
         assert train.update_every * steps == pytest.approx(20)
-    model._n_rows = 20_000  # 1,000 steps of 20
-    pretrain, train = (p for p in model._plan(None, "") if isinstance(p, Phase))
+    plan = prepared(model, (6,), 20_000).plan(None, "")  # 1,000 steps of 20
+    pretrain, train = (p for p in plan if isinstance(p, Phase))
     assert (pretrain.epochs, train.epochs, train.update_every) == (10, 15, 0.5)
 
 
 def test_a_part_of_each_batch_stays_clean(digit_images):
     x = torch.from_numpy(digit_images[0][:21]).float().unsqueeze(1)
-    model = DEKM(10, clean_share=0.25)
-    model.row_shape_ = (1, 8, 8)
-    seen = model._augmentation()(x, torch.Generator().manual_seed(0))
+    model = prepared(DEKM(10, clean_share=0.25, augment="affine"), (1, 8, 8))
+    seen = model.augmentation()(x, torch.Generator().manual_seed(0))
     same = (seen == x).flatten(1).all(1)
     assert seen.shape == x.shape and same.tolist() == [True] * 5 + [False] * 16
-    model.augment = "none"
-    assert model._augmentation() is None
+    assert prepared(DEKM(10), (1, 8, 8)).augmentation() is None
 
 
 def test_state_belongs_to_the_finished_network(blobs):
@@ -280,5 +282,36 @@ def test_published_settings(dataset):
     model = DEKM.paper(dataset)
     text = dataset in ("20newsgroups", "reuters_r8")
     assert model.update_every == (10 if text else 40) and isinstance(model.update_every, int)
-    assert model.tol == 0.005 and model.augment == "none" and model.pretrain_epochs == 200
-    assert DEKM.paper(dataset, variant="f").updating == "full"
+    assert model.tol == 0.001 and model.augment == "none" and model.pretrain_epochs == 200
+    assert model.embedding_dim == (10 if text else model.n_clusters)
+    full = DEKM.paper(dataset, variant="f")
+    assert full.updating == "full"
+    epochs = {"usps": 2.0, "coil20": 10.0}.get(dataset, 1.0)
+    assert prepared(full, (10,)).training()[0].update_every == epochs
+
+
+def test_the_reconstruction_is_a_mean_over_features(digit_images):
+    X = digit_images[0][:60]
+    model = DEKM(3, recon_weight=0.5, scale="none", random_state=0, **DEKM.tiny).fit(X)
+    batch = batch_of(model, X)
+    error = np.mean([(x - y) ** 2 for x, y in zip(X.ravel(), model.reconstruct(X).ravel())])
+    terms = model.loss(batch, model.head_)
+    assert terms["reconstruction"].item() == pytest.approx(0.5 * error, rel=1e-4)
+    assert "reconstruction" not in prepared(DEKM(3), (64,)).loss(batch, model.head_)
+    assert model.keeps_decoder
+
+
+def batch_of(model, X):
+    x = torch.from_numpy(np.asarray(X, np.float32))[:, None]
+    z = model.network_.encode(x).detach()
+    model.head_.target = torch.zeros_like(z)
+    rows = torch.arange(len(x))
+    return SimpleNamespace(x=x, clean=x, z=z, x_hat=model.network_.decode(z), rows=rows)
+
+
+def test_codes_of_unit_length(digit_images, tmp_path):
+    X = digit_images[0][:60]
+    model = DEKM(3, normalize=True, random_state=0, **DEKM.tiny).fit(X)
+    np.testing.assert_allclose(np.linalg.norm(model.transform(X), axis=1), 1, rtol=1e-5)
+    model.save(tmp_path / "model")
+    assert np.array_equal(coterie.load(tmp_path / "model").predict(X), model.labels_)

@@ -15,12 +15,14 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from coterie import metrics
 from coterie.cli import main
 from coterie.cli.bench import read_methods, read_settings, seeds
 from coterie.research.bench import published as papers
 from coterie.research.bench import tables
 from coterie.research.bench.campaign import Job, plan, run_campaign
 from coterie.research.bench.ledger import KEYS, Ledger, same_run
+from coterie.research.bench.predictions import Predictions, part
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -43,6 +45,30 @@ def test_a_line_reads_back_and_bad_keys_are_refused(tmp_path):
     assert line["params"] == {"hidden": [5, 5]} and line["label_free"] == {"silhouette": None}
     with pytest.raises(ValueError, match="extra"):
         ledger.append(record(extra=1))
+
+
+def test_predictions_give_the_scores_of_a_part(tmp_path, capsys):
+    rng, kept = np.random.default_rng(0), Predictions(tmp_path / "ledger.jsonl")
+    classes = rng.integers(3, size=200)
+    labels = np.where(rng.random(200) < 0.8, classes, rng.integers(300, size=200))
+    run = record(fingerprint="abc")
+    run["predictions"] = kept.save(run, classes, labels, km=classes[::-1])
+    assert np.array_equal(kept.read(run["predictions"])["labels"], labels)
+    with np.load(tmp_path / "predictions" / f"{run['predictions']}.npz") as file:
+        assert file["labels"].dtype == np.uint16 and file["km"].dtype == np.uint8
+    rows = part(200, 0.9)
+    assert len(set(rows.tolist())) == 180 and np.array_equal(rows, part(200, 0.9))
+    found = kept.part_scores(run, 0.9)
+    assert found["acc"] == pytest.approx(metrics.accuracy(classes[rows], labels[rows]))
+    assert found["km"]["ari"] == pytest.approx(metrics.ari(classes[rows], classes[::-1][rows]))
+    assert kept.part_scores(record(), 0.9) == {}  # an old line
+    assert kept.save(run | {"seed": 1}, classes, labels) != run["predictions"]
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.append(run)
+    ledger.append(record(method="gmm"))
+    assert main(["bench", "--show", "--part", "0.9", "--ledger", str(ledger.path)]) == 0
+    shown = capsys.readouterr().out
+    assert f"{100 * found['acc']:.1f}" in shown and "gmm" not in shown
 
 
 def test_a_torn_last_line_is_skipped_and_ended(tmp_path):

@@ -6,6 +6,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
@@ -84,6 +85,33 @@ def test_every_table_and_figure_of_the_issue_is_there():
     assert {p.key: {i.key for i in p.items} for p in PAPERS} == {
         key: set(names.split()) for key, names in wanted.items()
     }
+
+
+def test_a_paper_has_its_own_settings_of_others_methods():
+    _, _, slot = slot_of("cnet:table3", "DKM p", "usps")
+    assert slot.jobs["paper"][1]["weight"] == 0.1  # table 9 of C-Net
+    _, _, slot = slot_of("dkm:table1", "DKM p", "usps")
+    assert slot.jobs["paper"][1]["weight"] == 1.0  # table 3 of DKM
+    _, _, slot = slot_of("cnet:table3", "DEC r", "pendigits")
+    params = slot.jobs["paper"][1]
+    assert params["centers"] == "glorot" and params["update_every"] == 20 and params["tol"] == 0
+    assert params["embedding_dim"] == 70 and params["optimizer"] == "adam"
+    _, _, slot = slot_of("dkm:table1", "IDEC np", "usps")
+    params = slot.jobs["paper"][1]
+    assert params["weight"] == pytest.approx(0.1 * 256) and params["epochs"] == 200
+    assert slot.scored == 0.9
+
+
+def test_a_part_of_the_rows_is_scored_where_the_paper_does(tmp_path):
+    _, _, slot = slot_of("dkm:table1", "DKM p", "usps")
+    book = Book([], tmp_path / "ledger.jsonl")
+    run = made_up(slot, 0, fingerprint="abc")
+    classes = np.arange(200) % 10
+    run["predictions"] = book.predictions.save(run, classes, np.roll(classes, 1), km=classes)
+    cell = Book([run], tmp_path / "ledger.jsonl").cell(slot, "paper")
+    assert cell.runs[0]["acc"] == pytest.approx(1.0) and cell.runs[0]["km"]["acc"] == 1
+    _, _, whole = slot_of("cnet:table6", "KM r", "usps")
+    assert whole.scored is None
 
 
 def test_every_published_figure_has_a_place():

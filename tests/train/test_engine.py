@@ -81,7 +81,6 @@ def test_update_every_counts_batches_or_epochs(blobs):
         model.update = lambda view, head, m=model, seen=seen: (
             seen.append(view.step) or DEC.update(m, view, head)
         )
-        model._update_hook = lambda m=model: m.update
         model.fit(blobs[0])
         assert seen == expected
 

@@ -1,25 +1,27 @@
 """Which network a fit takes and how it is pre-trained, by the size of the data."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 import coterie
 from conftest import quick
-from coterie.estimator import deep
+from coterie.estimator import fields
+from coterie.methods import autoencoder
+from coterie.methods.autoencoder import AutoencoderClusterer
 from coterie.nets.mlp import MLP
-from coterie.train import settings
-from coterie.train.settings import FEW, MANY
-
-TINY_MANY = MANY.__class__((8, 12), epochs=(1, 1), lr=1e-3, schedule="constant", moved=False)
+from coterie.train.settings import resolve
 
 
 @pytest.fixture
 def many(monkeypatch):
     """Data of the tests count as large, with a network that is quick."""
-    monkeypatch.setattr(settings, "MANY_ROWS", 50)
-    monkeypatch.setattr(settings, "WIDE_ROWS", 6)
-    monkeypatch.setattr(settings, "MANY", TINY_MANY)
+    monkeypatch.setattr(fields, "MANY_ROWS", 50)
+    monkeypatch.setattr(fields, "WIDE_ROWS", 6)
+    monkeypatch.setattr(fields, "LARGE_NETWORK", (8, 12))
+    monkeypatch.setattr(AutoencoderClusterer, "large_pretrain_rule", (1, 1))
 
 
 def widths(model):
@@ -29,18 +31,21 @@ def widths(model):
 def test_many_rows_get_the_network_of_the_papers(many, blobs):
     few = quick("dec", hidden=None).fit(blobs[0][:49])
     large = quick("dec", hidden=None).fit(blobs[0])
-    assert widths(few)[:2] == [512, 512] and few.recipe() == FEW
+    assert widths(few)[:2] == [512, 512] and few.settings_.pretrain_schedule == "onecycle"
     narrow = quick("dec", hidden=None).fit(blobs[0][:, :5])
-    assert widths(large)[:2] == [8, 12] and large.recipe() == TINY_MANY
+    assert widths(large)[:2] == [8, 12] and large.settings_.pretrain_lr == 1e-3
     assert widths(narrow)[:2] == [512, 512]
     given = quick("dec", hidden=(5,), pretrain_lr=0.5, pretrain_schedule="polynomial").fit(blobs[0])
-    found = given.recipe()
-    assert (found.hidden, found.lr, found.schedule) == ((5,), 0.5, "polynomial")
+    found = given.settings_
+    assert found.hidden == (5,)
+    assert (found.pretrain_lr, found.pretrain_schedule) == (0.5, "polynomial")
 
 
 def test_a_conv_net_is_not_concerned(many, digit_images):
     model = quick("dekm", net="conv", hidden=None).fit(digit_images[0][:60])
-    assert model.recipe().schedule == FEW.schedule and model.recipe().epochs == (10, 500)
+    assert model.settings_.pretrain_schedule == "onecycle"
+    longer = resolve(quick("dekm", net="conv", pretrain_epochs=None), 60, (1, 8, 8))
+    assert longer.pretrain_epochs == 500
 
 
 @pytest.mark.parametrize(
@@ -60,28 +65,10 @@ def test_the_code_of_images_has_ten_numbers(digit_images, tmp_path):
     assert coterie.load(tmp_path / "model").transform(digit_images[0][:60]).shape[1] == 10
 
 
-@pytest.mark.parametrize(
-    "changes, moved",
-    [
-        ({}, True),
-        ({"init": "random"}, True),
-        ({"pretrain": "denoise"}, False),
-        ({"pretrain": "layerwise"}, False),
-        ({"pretrain": "kith"}, True),
-    ],
-)
-def test_cnet_moves_images_that_its_network_knows(digit_images, monkeypatch, changes, moved):
-    phases = []
-    monkeypatch.setattr(deep.DeepClusterer, "_run", lambda *a, **k: phases.extend(a[3]) or 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        quick("cnet", net="mlp", **changes).fit(digit_images[0][:60])
-    (train,) = (phase for phase in phases if phase.name == "train")
-    assert (train.augment is not None) == moved
-
-
-def test_kith_has_a_recipe_of_its_own(many, digit_images):
-    model = quick("dec", net="mlp", hidden=None, pretrain="kith").fit(digit_images[0][:100])
-    assert model.recipe() == FEW
+def test_kith_is_no_large_network(many):
+    given = quick("dec", net="mlp", hidden=None, pretrain="kith", pretrain_epochs=None)
+    found = resolve(given, 100, (1, 8, 8))
+    assert (found.hidden, found.pretrain_lr, found.pretrain_epochs) == ((512, 512), 3e-3, 200)
 
 
 def test_the_code_of_cnet_is_narrow_where_the_wide_network_was_pretrained(many, blobs):
@@ -104,27 +91,40 @@ def test_a_saved_model_knows_its_network(many, blobs, tmp_path, key):
     assert np.array_equal(again.predict(blobs[0][:20]), model.predict(blobs[0][:20]))
 
 
-@pytest.mark.parametrize("augment, moved", [("auto", 0), ("affine", 1), ("none", 0)])
-def test_many_images_are_moved_in_pretraining_only_on_request(
-    many, digit_images, monkeypatch, augment, moved
-):
+@pytest.mark.parametrize("key", ["ae_kmeans", "dec", "dkm", "cnet"])
+@pytest.mark.parametrize("augment", ["none", "affine", "rigid"])
+def test_images_are_moved_only_on_request(digit_images, monkeypatch, key, augment):
     calls = []
 
-    def spy(x, generator, outside):
-        calls.append(len(x))
+    def spy(x, generator, outside, **only):
+        calls.append(only)
         return x
 
-    monkeypatch.setattr(settings, "affine", spy)
-    quick("ae_kmeans", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
-    assert bool(calls) == bool(moved)
+    monkeypatch.setattr(autoencoder, "affine", spy)
+    quick(key, augment=augment).fit(digit_images[0][:100])
+    assert bool(calls) == (augment != "none")
+    assert all(only == {"scale": 0.0, "shear": 0.0} for only in calls) == (augment != "affine")
     calls.clear()
-    for key in ("dec", "dkm"):
-        quick(key, net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
-        assert bool(calls) == (augment != "none")
-        calls.clear()
-    # C-Net has no anchor in the unmoved image: it is moved where pre-training moved it
-    quick("cnet", net="mlp", hidden=None, augment=augment).fit(digit_images[0][:100])
-    assert bool(calls) == (augment == "affine")
+    quick(key, augment=augment, pretrain_augment=False).fit(digit_images[0][:100])
+    assert bool(calls) == (augment != "none" and key != "ae_kmeans")
+
+
+@pytest.mark.parametrize("key", ["dec", "cnet"])
+def test_tables_cannot_be_moved(blobs, key):
+    with pytest.raises(ValueError, match="augment='affine' turns images"):
+        quick(key, augment="affine").fit(blobs[0])
+
+
+def test_a_loaded_model_does_not_care_for_new_defaults(blobs, tmp_path, monkeypatch):
+    model = quick("dec", hidden=None, embedding_dim=None).fit(blobs[0])
+    model.save(tmp_path / "model")
+    for field in dataclasses.fields(type(model)):
+        if field.name in ("hidden", "embedding_dim"):
+            other = {**field.metadata, "rule": lambda s: 1 / 0}
+            monkeypatch.setattr(field, "metadata", other)
+    monkeypatch.setattr(fields, "CODE", 99)
+    again = coterie.load(tmp_path / "model")
+    assert np.array_equal(again.transform(blobs[0]), model.transform(blobs[0]))
 
 
 def test_a_layer_loses_a_fifth_of_its_own_input_and_rebuilds_all_of_it(monkeypatch):

@@ -40,6 +40,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the named data sets")
     parser.add_argument("--retry", action="store_true", help="run failed ones again")
     parser.add_argument("--show", action="store_true", help="print mean ± std (best) and stop")
+    parser.add_argument(
+        "--part", type=share, metavar="S", help="with --show: scores of this share of the rows"
+    )
     parser.add_argument("--rank", action="store_true", help="print the mean rank of each method")
     args = parser.parse_strictly(argv)
     datasets = [_dataset_name(n) for n in (args.datasets or []) + (args.datasets_flag or [])]
@@ -71,6 +74,17 @@ def seeds(text: str) -> list[int]:
     if not found:
         raise ArgumentTypeError(f"'{text}' names no seeds; 5 is 0 to 4, 3-7 is 3 to 7, 0,4 those")
     return found
+
+
+def share(text: str) -> float:
+    """A share of the rows, such as 0.9."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise ArgumentTypeError(f"'{text}' is no share of the rows; give a number such as 0.9")
+    return value
 
 
 def read_methods(words: list[str]) -> list[tuple[str, str]]:
@@ -195,10 +209,21 @@ def _show(ledger, datasets: list[str], args) -> int:
     from coterie.research.bench import tables
 
     runs = tables.select(ledger.read(), datasets, args.methods, args.profile)
+    if args.part:
+        runs = _of_a_part(runs, ledger, args.part)
     if not runs:
         raise UsageError(f"{ledger.path} has no such runs")
     tables.show(tables.summarise(runs), console())
     return 0
+
+
+def _of_a_part(runs: list[dict], ledger, part: float) -> list[dict]:
+    """The runs whose predictions were kept, with the scores of a part of the rows."""
+    from coterie.research.bench.predictions import Predictions
+
+    kept = Predictions(ledger.path)
+    found = [(run, kept.part_scores(run, part)) for run in runs]
+    return [run | scores for run, scores in found if scores]
 
 
 def _rank(ledger, datasets: list[str], args) -> int:

@@ -74,6 +74,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                 with _together():
                     estimator.fit(dataset.X)
                 meta |= {"seconds": estimator.seconds_, "notes": estimator.notes_}
+                meta["settings"] = settings_of(estimator)
                 meta |= score(plan, estimator, dataset)
                 runs.finish(path, estimator, dataset, meta)
             except KeyboardInterrupt:
@@ -87,6 +88,14 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                 runs.withdraw(path, hopeless=isinstance(error, TrainingError))
                 raise
     return runs.read(plan.out)
+
+
+def settings_of(estimator) -> dict:
+    """What the fit was run with, also where a parameter was left open."""
+    from coterie.estimator.saving import plain_settings
+
+    found = plain_settings(estimator.settings_)
+    return {"rows": found["rows"], "shape": found["shape"], **found["fields"], **found["facts"]}
 
 
 def _load(plan: Plan):

@@ -1,8 +1,7 @@
 """Clusterer: the estimator contract that every method shares (parameters, fit, predict, save)."""
 
-import dataclasses
 import time
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,21 +22,14 @@ from ..runtime.rng import resolve_seed
 from ..train.head import Head
 from ..train.rows import Rows
 from ..train.scaling import check_finite, fit_scaling
+from ..train.settings import Look, Settings, resolve
 from . import saving
+from .docs import with_sections
 from .paper import published
-from .params import check_params, param
+from .params import Fields, check_params, param
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
-class _Dataclass:
-    """Makes every subclass a dataclass, so that a field is declared once and nowhere repeated."""
-
-    def __init_subclass__(cls, **kwargs: Any):
-        super().__init_subclass__(**kwargs)
-        dataclasses.dataclass(eq=False, repr=False, kw_only=True)(cls)
-
-
-class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
+class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
     """A clustering method: rows -> network -> latents -> scores, the largest score is the label.
 
     A subclass declares fields with `param` and fills `_fit`, which leaves `network_` and `head_`
@@ -45,6 +37,14 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
     `labels_` equals `predict(X)` because it is computed by it.
     """
 
+    attributes: ClassVar[dict[str, str]] = {
+        "labels_": "cluster of each row, what `predict` gives",
+        "settings_": "what the fit was run with: a value for each parameter",
+        "history_": "losses and cluster sizes of each epoch",
+        "seconds_": "what each phase took",
+        "notes_": "what the fit has to say about its result",
+        "n_features_in_": "columns of a table; rows of an image",
+    }
     key: ClassVar[str] = ""
     title: ClassVar[str] = ""
     summary: ClassVar[str] = ""
@@ -52,7 +52,6 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
     variants: ClassVar[dict[str, dict]] = {}  # short names of the rows in the papers' tables
     tiny: ClassVar[dict] = {}  # settings under which a fit takes milliseconds, for tests
     scores_are_probabilities: ClassVar[bool] = True
-    _n_rows = 0  # of the data that were fitted
     words: ClassVar[int] = 2000  # that texts are described by, if the reader is not told otherwise
 
     n_clusters: int = param(8, "number of clusters", ge=1, kw_only=False)
@@ -65,13 +64,18 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
     )
     verbose: int = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
 
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        if cls.__dict__.get("key"):
+            cls.__doc__ = with_sections(cls)
+
     # -- hooks ------------------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
         """Set `network_`, `head_`, and if there is something to tell `history_`, `seconds_`."""
         raise NotImplementedError
 
-    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
-        return Identity(shape)
+    def build_network(self, settings: Settings, generator: torch.Generator) -> nn.Module:
+        return Identity(settings.shape)
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
         """(n, d) -> (n, k) scores; argmax is the label."""
@@ -103,7 +107,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         self.scaling_ = fit_scaling(source, self.scale)
         rows = Rows(source, self.scaling_)
         self.input_shape_, self.row_shape_ = tuple(source.shape[1:]), rows.shape
-        self._n_rows = rows.n
+        settings = resolve(self, rows.n, rows.shape, Look(rows))
+        self._prepare(settings.replace(scale=self.scaling_.choice))
         self.history_: list[dict] = []
         self.seconds_: dict[str, float] = {}
         self.notes_: list[str] = []
@@ -114,6 +119,10 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
         self._check_labels()
+
+    def _prepare(self, settings: Settings) -> None:
+        """What follows from the settings alone; before a fit and after a load."""
+        self.settings_ = settings
 
     def _check_labels(self) -> None:
         """Tell of a result that is none."""
@@ -147,6 +156,22 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
         return scores if self.scores_are_probabilities else torch.softmax(scores, 1)
+
+    @property
+    def cluster_centers_(self) -> np.ndarray:  # (k, d)
+        """Centres in the space of `transform`, for methods that have centres."""
+        check_is_fitted(self, "head_")
+        if "centers" not in self.head_:
+            raise AttributeError(f"{type(self).__name__} has no cluster centres")
+        return self.head_.centers.detach().numpy()
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs of training, or iterations of a method that has no epochs."""
+        check_is_fitted(self, "head_")
+        if "n_iter" in self.head_:
+            return int(self.head_.n_iter)
+        return sum(record["phase"] == "train" for record in self.history_)
 
     @property
     def _n_features_out(self) -> int:

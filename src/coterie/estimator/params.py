@@ -6,7 +6,10 @@ import math
 import numbers
 import types
 import typing
-from typing import Any
+from collections.abc import Callable
+from typing import Any, dataclass_transform
+
+from ..runtime.hints import did_you_mean
 
 # type of a field -> what is accepted, and what the message calls it
 KINDS = {
@@ -28,11 +31,57 @@ def param(
     le: float | None = None,
     choices: tuple | None = None,
     group: str = "method",
+    rule: Callable[[Any], Any] | None = None,
     kw_only: bool = True,
 ) -> Any:
-    """A dataclass field that carries its help text and its legal values."""
-    metadata = {"help": help, "ge": ge, "gt": gt, "le": le, "choices": choices, "group": group}
+    """A dataclass field that carries its help text and its legal values.
+
+    Parameters
+    ----------
+    rule : what the field means when it is left open (None or "auto"); see `train.settings`
+    """
+    limits = {"ge": ge, "gt": gt, "le": le, "choices": choices}
+    metadata = {"help": help, "group": group, "rule": rule, **limits}
     return dataclasses.field(default=default, kw_only=kw_only, metadata=metadata)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
+class Fields:
+    """Makes every subclass a dataclass, so that a field is declared once and nowhere repeated."""
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(eq=False, repr=False, kw_only=True)(cls)
+        cls.__init__ = _with_advice(cls.__init__)
+
+
+# what other libraries call our fields
+ELSEWHERE = {
+    "learning_rate": "lr",
+    "max_epochs": "epochs",
+    "n_epochs": "epochs",
+    "latent_dim": "embedding_dim",
+    "hidden_dims": "hidden",
+    "hidden_layer_sizes": "hidden",
+    "seed": "random_state",
+    "k": "n_clusters",
+    "n_components": "n_clusters",
+}
+
+
+def _with_advice(init: Callable) -> Callable:
+    """A constructor that says which field was meant by a name that it does not know."""
+
+    @functools.wraps(init)
+    def advised(self: Any, *args: Any, **given: Any) -> None:
+        known = {f.name for f in dataclasses.fields(self)}
+        for name in given.keys() - known:
+            meant = ELSEWHERE.get(name)
+            hint = f"; did you mean {meant}?" if meant in known else did_you_mean(name, known)
+            raise TypeError(f"{type(self).__name__} has no parameter {name!r}{hint}")
+        init(self, *args, **given)
+
+    return advised
 
 
 def simple_types(hint) -> list | None:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from torch import nn
 from ..storage.tensors import StateError, save_model
 from ..train.head import Head
 from ..train.scaling import Scaling
+from ..train.settings import Settings, resolve
+from .fields import RUN_FIELDS
 from .params import as_tuples
 
 
@@ -31,6 +35,7 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
         "history": model.history_,
         "seconds": model.seconds_,
         "notes": model.notes_,
+        "settings": plain_settings(model.settings_),
     }
     save_model(
         folder,
@@ -59,9 +64,9 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
         fitted["scaling"], tensors["input.shift"].numpy(), tensors["input.factor"].numpy()
     )
     model.labels_ = tensors["labels"].numpy().astype(np.int64)
-    model._n_rows = len(model.labels_)
+    model._prepare(_settings_of(model, fitted, overrides))
     model.head_ = Head.from_tensors({k[5:]: v for k, v in tensors.items() if k.startswith("head.")})
-    model.network_ = model.build_network(model.row_shape_, torch.Generator())
+    model.network_ = model.build_network(model.settings_, torch.Generator())
     try:
         model.network_.load_state_dict(
             {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
@@ -78,17 +83,40 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
 
 def plain_params(model: Any) -> dict:
     """Parameters that a file can hold: no modules and no functions."""
-    params = {}
-    for f in dataclasses.fields(model):
-        value = getattr(model, f.name)
-        if callable(value) or isinstance(value, nn.Module) or f.name == "callback":
-            continue
-        if isinstance(value, (tuple, list)) and any(isinstance(v, nn.Module) for v in value):
-            continue
-        if f.name == "random_state" and value is not None:
-            value = model.seed_ if hasattr(model, "seed_") else None
-        params[f.name] = _plain(value)
-    return params
+    params = {f.name: getattr(model, f.name) for f in dataclasses.fields(model)}
+    if params["random_state"] is not None:
+        params["random_state"] = getattr(model, "seed_", None)
+    return _storable(params)
+
+
+def plain_settings(settings: Settings) -> dict:
+    """Settings as a file holds them."""
+    fields, run_only = _storable(settings.fields), ("random_state", *RUN_FIELDS)
+    return {
+        "rows": settings.n,
+        "shape": list(settings.shape),
+        "fields": {name: value for name, value in fields.items() if name not in run_only},
+        "facts": _storable(settings.facts),
+    }
+
+
+def _settings_of(model: Any, fitted: dict, overrides: dict) -> Settings:
+    """The settings that a model was fitted with; files of version 0.1 do not have them."""
+    stored = fitted.get("settings")
+    if stored is None:
+        return resolve(model, len(model.labels_), model.row_shape_)
+    known = {k: as_tuples(v) for k, v in stored["fields"].items()} | overrides
+    look = SimpleNamespace(**stored["facts"])
+    return resolve(model, stored["rows"], tuple(stored["shape"]), look, known)
+
+
+def _storable(values: Mapping[str, Any]) -> dict:
+    return {name: _plain(value) for name, value in values.items() if not _is_code(name, value)}
+
+
+def _is_code(name: str, value: Any) -> bool:
+    parts = value if isinstance(value, (tuple, list)) else [value]
+    return name == "callback" or any(callable(v) or isinstance(v, nn.Module) for v in parts)
 
 
 def _plain(value: Any) -> Any:

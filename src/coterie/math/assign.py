@@ -109,3 +109,8 @@ def collapsed(q, tol=1e-4):  # (n, k) -> bool
     if min(q.shape) < 2:
         return False  # one row or one cluster is always "the same" and says nothing
     return bool((q.amax(dim=0) - q.amin(dim=0)).amax() <= tol)
+
+
+def gaussian_scores(z, head):  # (n, d) -> (n, k)
+    """Log densities of equal round Gaussians at the centres: soft, and nearest still wins."""
+    return -squared_distances(z, head.centers) / (2 * head.variance)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from coterie.math.assign import hard, squared_distances
-from coterie.math.centers import cluster_sums, draw_far_rows, kmeans
+from coterie.math.centers import cluster_sums, draw_far_rows, kmeans, within_scatter
 
 
 @dataclass(frozen=True)
@@ -105,3 +105,17 @@ def beta_optimum(within, total):  # (d,), (d,) -> (d,)
     """
     both = within + total
     return torch.where(both > 0, total / both.where(both > 0, torch.ones_like(both)), 0.5)
+
+
+def scatter_axes(z, labels, centers):  # (n, e), (n,), (k, e) -> (e,), (e, e)
+    """Eigenvalues (ascending) and eigenvectors (columns) of the within-cluster scatter over n."""
+    scatter = within_scatter(z.double(), labels, centers.double()) / len(z)
+    values, vectors = torch.linalg.eigh(scatter)
+    return values.clamp_min(0).to(z.dtype), vectors.to(z.dtype)
+
+
+def rotated_target(z, labels, centers, rotation, axes):  # -> (n, e)
+    """Rotated rows whose coordinates in `axes` are those of their centre (eq. 6)."""
+    target = z @ rotation
+    target[:, axes] = (centers @ rotation)[labels][:, axes]
+    return target

@@ -19,10 +19,19 @@ METHODS = {
     "cm_em": ("cm_em", "CMEM"),
     "cnet": ("cnet", "CNet"),
     "dekm": ("dekm", "DEKM"),
-    "idec": ("idec", "IDEC"),
-    "dcec": ("idec", "DCEC"),
+    "idec": ("dec", "IDEC"),
+    "dcec": ("dec", "DCEC"),
     "dcn": ("dcn", "DCN"),
     "dkm": ("dkm", "DKM"),
     "cuegan": ("cuegan", "CueGAN"),
     "acedec": ("acedec", "ACeDeC"),
+}
+
+# clustering losses that can be used without an estimator
+OBJECTIVES = {
+    "dec": ("dec", "DECObjective"),
+    "dcn": ("dcn", "DCNObjective"),
+    "dkm": ("dkm", "DKMObjective"),
+    "dekm": ("dekm", "DEKMObjective"),
+    "cnet": ("cnet", "CMObjective"),
 }

@@ -1,11 +1,14 @@
 """CM: the Clustering Module, a one-layer autoencoder whose code is a soft assignment."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from ..estimator.decode import Decoding
+from ..estimator.deep import DeepClusterer
+from ..estimator.fields import StepFields
 from ..estimator.params import param
 from ..math.centers import kmeans
 from ..math.cm import (
@@ -18,17 +21,11 @@ from ..math.cm import (
     start_from,
 )
 from ..math.losses import dirichlet_penalty
-from ..nets import Identity
 from ..runtime.rng import numpy_rng, torch_rng
-from ..train.batch import Batch, Terms
+from ..train.batch import Batch, Context, Terms
 from ..train.head import Head
 from ..train.plan import Call, Phase
-from ..train.rows import Rows
 from .baselines.kmeans import FlatRows
-from .codeless import WithoutAutoencoder
-
-if TYPE_CHECKING:
-    from ..train.engine import Engine
 
 # default strength of the prior: it grows with the rows' variance, as the other terms do, so that
 # the same clusters come out in another unit of length
@@ -52,35 +49,35 @@ class Generative:
     """What CM and C-Net share once they are trained: scores of restarts, and drawing new rows."""
 
     @torch.no_grad()
-    def _finish(self, engine: "Engine") -> None:
+    def _finish(self, context: Context) -> None:
         """Score every restart on all rows, choose one, and measure the spread of its clusters."""
-        head, n = engine.head, engine.rows.n
+        head, n = context.head, context.n
         mu = centers_in(head)
         scores, loss = (torch.zeros(len(mu), dtype=torch.float64) for _ in range(2))
         shares = mu.new_zeros(mu.shape[:2])
-        for z in latents_of(engine):
+        for z in context.chunks():
             gamma = gamma_of(z, head)
             shares += gamma.sum(0)
             scores += ambiguity(gamma, mu)
             for r in range(len(mu)):
                 loss[r] += sum(cm_terms(z, gamma[:, r], mu[r]).values()) * len(z)
-        scores, loss, shares = (engine.world.sum(t) / n for t in (scores, loss, shares))
+        scores, loss, shares = (context.world.sum(t) / n for t in (scores, loss, shares))
         loss += dirichlet_penalty(shares, 1 + head.strength)  # E4
         chosen = loss if getattr(self, "selection", "sparsity") == "loss" else scores
         best = chosen.argmin()
         counts, square = mu.new_zeros(self.n_clusters), torch.zeros_like(mu[best])
-        for z in latents_of(engine):
+        for z in context.chunks():
             labels = gamma_of(z, head)[:, best].argmax(1)
             counts += torch.bincount(labels, minlength=self.n_clusters)
             square.index_add_(0, labels, (z - mu[best][labels]).square())
-        counts, square = engine.world.sum(counts), engine.world.sum(square)
+        counts, square = context.world.sum(counts), context.world.sum(square)
         spread = (square / counts.clamp_min(1)[:, None]).sqrt()
         state = {"strength": head.strength, "best": best, "scores": scores.float()}
         state |= {"centers": mu[best], "spread": spread}
         params = {
             n: getattr(head, n) for n in ("encoder", "encoder_bias", "decoder", "decoder_bias")
         }
-        engine.head = Head(params, state)
+        context.head = Head(params, state)
 
     def _after_fit(self) -> None:
         self.restart_scores_ = self.head_.scores.numpy()
@@ -106,16 +103,7 @@ class Generative:
             return self._to_input(self.network_.decode(z).numpy())
 
 
-@torch.no_grad()
-def latents_of(engine: "Engine") -> Any:
-    """This process's share of the rows through the network, chunk by chunk."""
-    start, stop = engine.world.span(engine.rows.n)
-    step = min(4096, engine.rows.chunk)
-    for a in range(start, stop, step):
-        yield engine.network.encode(engine.rows.slice(a, min(a + step, stop)))
-
-
-class CM(Generative, WithoutAutoencoder):
+class CM(Generative, Decoding, StepFields, DeepClusterer):
     """Fuzzy k-means as an autoencoder: gamma = softmax(encoder x), x = decoder gamma.
 
     Restarts train as one batched model: they differ in their start and share the order of rows.
@@ -132,10 +120,6 @@ class CM(Generative, WithoutAutoencoder):
     tiny = {"epochs": 3, "n_init": 2, "batch_size": 64}
     keeps_decoder = True
 
-    # a linear model on the rows themselves: nothing of a deep network is there to be set
-    embedding_dim: ClassVar[int] = 0
-    hidden: ClassVar[tuple] = ()
-
     init: str = param(
         "kmeans++",
         "start: random weights, or centres by k-means++ and one step of k-means",
@@ -146,6 +130,7 @@ class CM(Generative, WithoutAutoencoder):
         None,
         "pull towards equal shares, (alpha - 1) / batch size in the paper; one number, or one for "
         "each cluster (a shape, not tied to cluster numbers); None follows the rows' variance",
+        rule=lambda s: PRIOR_PER_VARIANCE * s.variance,
     )
     merge_weight: float = param(1.0, "weight of E3, which merges clusters (A.3)", ge=0)
     n_init: int = param(10, "restarts, trained as one batched model", ge=1, group="training")
@@ -161,36 +146,29 @@ class CM(Generative, WithoutAutoencoder):
     )
     eps: float = param(1e-5, "epsilon of Adam", gt=0, group="training")
 
-    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
-        return Identity(shape)
-
-    def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
+    def plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         # eps: the loss is a mean over restarts, and so are the gradients that Adam divides by
         optim = self.optim(eps=self.eps / self.n_init)
         epochs, average = self.epochs + self.average_epochs, {"average": self.average_epochs}
         train = self.phase("train", epochs, loss=self.loss, optim=optim, **average)
         return [Call(self._start), train, Call(self._finish, "finish")]
 
-    def _start(self, engine: "Engine") -> None:
-        d = engine.network.embedding_dim
+    def _start(self, context: Context) -> None:
+        d = context.network.embedding_dim
         starts = []
         for r in range(self.n_init):
             if self.init == "random":
-                generator = torch_rng(engine.seed, "start", r)
+                generator = torch_rng(context.seed, "start", r)
                 starts.append(random_start(self.n_clusters, d, generator))
             else:
-                rng = numpy_rng(engine.seed, "start", r)
+                rng = numpy_rng(context.seed, "start", r)
                 found = kmeans(
-                    FlatRows(engine.rows), self.n_clusters, rng=rng, n_init=1, max_iter=1
+                    FlatRows(context.rows), self.n_clusters, rng=rng, n_init=1, max_iter=1
                 )
                 starts.append(start_from(found.centers))
-        strength = self.prior_strength
-        if strength is None:
-            strength = PRIOR_PER_VARIANCE * total_variance(engine.rows)
-        strength = strength_of(strength, self.n_clusters)
+        strength = strength_of(self.settings_.prior_strength, self.n_clusters)
         state = {"strength": strength, "best": torch.tensor(0)}
-        engine.head = Head(stack(starts), state)
-        engine.world.broadcast(list(engine.head.tensors().values()))
+        context.head = Head(stack(starts), state)
 
     def loss(self, batch: Batch, head: Head) -> Terms:
         gamma = gamma_of(batch.z, head)
@@ -219,12 +197,3 @@ def strength_of(given: Any, k: int) -> torch.Tensor:  # -> () or (k,)
             "give one number, or one for each cluster"
         )
     return strength
-
-
-def total_variance(rows: Rows) -> float:
-    """Mean squared distance of the rows from their mean."""
-    total, square = 0.0, 0.0
-    for a in range(0, rows.n, rows.chunk):
-        x = rows.slice(a, a + rows.chunk).flatten(1).double()
-        total, square = total + x.sum(0), square + float(x.square().sum())
-    return max(square / rows.n - float((total / rows.n).square().sum()), 0.0)

@@ -54,10 +54,6 @@ class CMEM(Clusterer):
             if score > best:
                 best, head.n_iter = score, torch.tensor(n_iter)
                 self.head_ = head
-        self._after_fit()
-
-    def _after_fit(self) -> None:
-        self.n_iter_ = int(self.head_.n_iter)
 
     def _run(self, data: FlatRows, rng: np.random.Generator) -> tuple[Head, float, int]:
         k, before, n_iter = self.n_clusters, -np.inf, 0

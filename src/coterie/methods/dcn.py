@@ -1,23 +1,84 @@
 """DCN: a k-means-friendly embedding by turns (Yang, Fu, Sidiropoulos, Hong 2017)."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from ..estimator.deep import DeepClusterer
+from ..estimator.fields import centers_param, clustering_weight, code_variance_param
 from ..estimator.params import param
-from ..math.assign import squared_distances
+from ..math.assign import gaussian_scores, squared_distances
 from ..math.centers import first_centers, running_mean
-from ..train.batch import Batch, Step, Terms, View
+from ..train.batch import Step, Terms
 from ..train.head import Head
+from ..train.objective import Objective
 from ..train.plan import Call, Phase
-from ..train.pretrain import reconstruction
-from .baselines.kmeans import gaussian_scores
+from ..train.settings import Settings
+from .autoencoder import JointClusterer
 
 
-class DCN(DeepClusterer):
+@dataclass
+class DCNObjective(Objective):
+    """weight * |z - centre of its cluster|^2; centres are means of the rows they were given.
+
+    Call `move_centers` with each batch before its `loss`.
+
+    Parameters
+    ----------
+    weight : lambda / 2
+    start_count : rows that a centre counts as seen at the start
+    centers : first centres: "kmeans", "glorot" or "uniform"
+    n_init : restarts of k-means
+    """
+
+    n_clusters: int
+    weight: float = 1.0
+    start_count: float = 100.0
+    centers: str = "kmeans"
+    n_init: int = 10
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        centers = first_centers(latents, self.n_clusters, self.centers, rng, self.n_init)
+        labels = squared_distances(latents, centers).argmin(1)
+        counts = latents.new_full((self.n_clusters,), self.start_count)
+        state = {"centers": centers, "counts": counts, "variance": latents.new_ones(())}
+        return Head(state=state, rows={"labels": labels})
+
+    def move_centers(self, z: torch.Tensor, head: Head, rows: torch.Tensor, **sums: Any) -> None:
+        """New labels for a batch; each centre becomes the mean of all rows it ever had."""
+        z = z.detach()
+        nearest = squared_distances(z, head.centers).argmin(1)
+        centers, counts = running_mean(head.centers, head.counts, z, nearest, **sums)
+        head.labels[rows] = nearest
+        head.centers.copy_(centers)
+        head.counts.copy_(counts)
+
+    def loss(self, z, head, rows, clean=None, mean=None) -> Terms:
+        """A changed row is pulled to where the row itself belongs, each for half."""
+        own = head.centers[head.labels[rows]]
+        distance = self._distance(z, own)
+        if clean is not None:
+            distance = (distance + self._distance(clean, own)) / 2
+        return {"distance": distance}
+
+    def _distance(self, z: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+        return self.weight * (z - own).square().sum(1).mean()
+
+    def update(self, latents, head, rng=None, done=0.0) -> torch.Tensor:
+        nearest = squared_distances(latents, head.centers).min(1)
+        head.labels.copy_(nearest.indices)
+        head.variance.copy_(nearest.values.mean().clamp_min(1e-12) / latents.shape[1])
+        return nearest.indices
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        return gaussian_scores(latents, head)
+
+    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(scores, 1)
+
+
+class DCN(JointClusterer):
     """Reconstruction + weight * |z - centre of its cluster|^2, network and centres by turns.
 
     Each step assigns the batch, moves each centre to the mean of all rows that it has ever been
@@ -30,22 +91,12 @@ class DCN(DeepClusterer):
     - Counts start at 100 in the code (not in the paper) and never shrink, so centres come to rest.
     - Order: the code moves the network with the labels that the rows were given an epoch ago, then
       encodes the batch once more to assign it. We begin the round with the assignment, so labels
-      are new and one encoding serves all: an epoch costs a tenth less, scores stay within .006
-      (ACC and NMI of USPS and pendigits, three seeds each).
+      are new and one encoding serves all.
     - Network: tied weights and ReLU code in the code; we use the autoencoder all methods share.
 
-    With augmentation a row and its changed copy are both pulled to the centre of the clean one;
-    labels and centres come from clean rows only. With the changed copies alone the default weight
-    was 0.1 (ACC/NMI 73/70 on USPS, 73/65 on 20,000 rows of MNIST, one seed); both together bear 1
-    (74/74 and 75/68), and 3 where the pre-trained code is narrow (`clustering_weight`).
-
-    Wide codes are narrowed first (`code_variance`, see DKM): centres are means over all steps and
-    fall behind rows that move fast. 20 Newsgroups: ACC .46 in a wide code, .52 in a narrow one,
-    from a start at .53 (three seeds).
-
-    Published settings on USPS: ACC .71, .72, .70 (published .730 +- .008). The published figure is
-    that of k-means on its autoencoder (.729), and so is ours (.718): the code behind it assigns
-    only the last row of each batch and lets Adam move the centres, which leaves the start as it is.
+    `dcn:moved` pulls a row and its changed copy both to the centre of the row; labels and centres
+    come from the rows themselves. Wide codes are narrowed first (`code_variance`): centres are
+    means over all steps and fall behind rows that move fast.
     """
 
     key = "dcn"
@@ -59,67 +110,27 @@ class DCN(DeepClusterer):
     }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     keeps_decoder = True
-    scores_are_probabilities = False
 
-    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(
         None,
         "weight of the distance to the centre (lambda / 2); None: 1, less below 256 features",
         ge=0,
+        rule=clustering_weight,
     )
-    code_variance: float = param(
-        50.0, "most that a pre-trained code may have when clustering begins; 0: any", ge=0
-    )
+    code_variance: float = code_variance_param()
     start_count: float = param(100.0, "rows that a centre counts as seen at the start", ge=0)
-    centers: str = param(
-        "kmeans",
-        "first centres: k-means on the code, or random ones (glorot, or uniform in -1..1)",
-        choices=("kmeans", "glorot", "uniform"),
-        group="training",
-    )
+    centers: str = centers_param()
 
-    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        centers = first_centers(latents, self.n_clusters, self.centers, rng, self.n_init)
-        labels = squared_distances(latents, centers).argmin(1)
-        counts = latents.new_full((self.n_clusters,), self.start_count)
-        weight = latents.new_tensor(self.clustering_weight(self.weight))
-        state = {"centers": centers, "counts": counts, "variance": latents.new_ones(())}
-        state["weight"] = weight
-        return Head(state=state, rows={"labels": labels})
+    def make_objective(self, settings: Settings) -> DCNObjective:
+        s = settings
+        return DCNObjective(s.n_clusters, s.weight, s.start_count, s.centers, s.n_init)
 
-    def training(self, network: nn.Module) -> list[Phase | Call]:
-        train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)
-        return [train, Call(self._last_update, "finish")]
+    def training(self) -> list[Phase | Call]:
+        hooks: dict[str, Any] = {"train_step": self.train_step, "update": self.update}
+        train = self.phase("train", self.settings_.epochs, **hooks)
+        return [train, Call(self.last_update, "finish")]
 
     def train_step(self, step: Step, head: Head) -> None:
-        self.move_centers(step.batch, head)
-        step.optimize("main", self.loss(step.batch, head), step.batch.weight)
-
-    def move_centers(self, batch: Batch, head: Head) -> None:
-        """New labels for the batch; each centre becomes the mean of all rows it ever had."""
-        z = batch.z_clean.detach()
-        nearest = squared_distances(z, head.centers).argmin(1)
-        centers, counts = running_mean(head.centers, head.counts, z, nearest, add_up=batch.sum)
-        head.labels[batch.rows] = nearest
-        head.centers.copy_(centers)
-        head.counts.copy_(counts)
-
-    def loss(self, batch: Batch, head: Head) -> Terms:
-        """A moved image is pulled to where the unmoved one belongs, each for half."""
-        distance = self.clustering(batch.z, head, batch.rows)
-        if batch.moved:
-            distance = (distance + self.clustering(batch.z_clean, head, batch.rows)) / 2
-        return {"distance": distance, **reconstruction(batch)}
-
-    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
-        own = head.centers[head.labels[rows]]  # of the clean row, whatever the network sees
-        return head.weight * (z - own).square().sum(1).mean()
-
-    def update(self, view: View, head: Head) -> torch.Tensor:
-        nearest = squared_distances(view.latents, head.centers).min(1)
-        head.labels.copy_(nearest.indices)
-        head.variance.copy_(nearest.values.mean().clamp_min(1e-12) / view.latents.shape[1])
-        return nearest.indices
-
-    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
-        return gaussian_scores(latents, head)
+        batch = step.batch
+        self.objective_.move_centers(batch.z_clean, head, batch.rows, add_up=batch.sum)
+        step.optimize("main", self.loss(batch, head), batch.weight)

@@ -1,33 +1,116 @@
 """DEKM: deep embedded k-means (Guo, Lin, Ye 2021), its full-batch twin and its five strategies."""
 
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..estimator.deep import DeepClusterer
+from ..estimator.fields import net_param
 from ..estimator.params import param
+from ..math.assign import gaussian_scores
 from ..math.centers import KMeansResult, kmeans, within_scatter
 from ..math.losses import squared_error
+from ..math.subspace import rotated_target, scatter_axes
 from ..nets.rescale import UnitCode
-from ..train.batch import Batch, Terms, View
+from ..train.batch import Batch, Context, Terms
 from ..train.head import Head
+from ..train.objective import Objective, no_seed
 from ..train.plan import Call, Phase
-from ..train.settings import FEW
-from .baselines.kmeans import gaussian_scores
-
-if TYPE_CHECKING:
-    from ..train.engine import Engine
+from ..train.pretrain import pretrain_optim
+from ..train.settings import Settings
+from .autoencoder import JointClusterer
 
 STRATEGIES = ("last", "random", "all", "random_raw", "all_raw")
 CLEARLY = 1e-3  # a fresh k-means wins if its inertia is lower by this share
 
 
-class DEKM(DeepClusterer):
+@dataclass
+class DEKMObjective(Objective):
+    """(1/e) |V z - t|^2, with t = V z of the last update but for the axes of `strategy`.
+
+    There t has the coordinates of the row's k-means centre. V holds the eigenvectors of the
+    within-cluster scatter, the loosest axis last (eqs. 3 to 6); e is the size of the embedding.
+
+    Parameters
+    ----------
+    strategy : "last" axis, one "random" or "all"; "_raw": without the rotation
+    fresh_runs, fresh_every : k-means runs that challenge the warm start, and how often
+    n_init : restarts of k-means at the start
+    """
+
+    n_clusters: int
+    strategy: str = "last"
+    fresh_runs: int = 2
+    fresh_every: int = 5
+    n_init: int = 10
+    kmeans_seconds: float = field(default=0.0, init=False)
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        n, e = latents.shape
+        begin = time.perf_counter()
+        start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
+        self.kmeans_seconds += time.perf_counter() - begin
+        state = {
+            "centers": start.centers,
+            "variance": torch.ones(()),
+            "rotation": torch.eye(e),
+            "eigenvalues": torch.zeros(e),
+            "updates": torch.zeros((), dtype=torch.int64),
+            "decoder": torch.zeros((), dtype=torch.int64),
+        }
+        return Head(state=state, rows={"target": torch.zeros(n, e)})
+
+    def update(self, latents, head, rng=no_seed, done=0.0) -> torch.Tensor:
+        """k-means, rotation and targets from the embedding of all rows."""
+        z, begin = latents, time.perf_counter()
+        found = self._recluster(z, head, rng("kmeans"))
+        self.kmeans_seconds += time.perf_counter() - begin
+        head.updates += 1
+        head.centers.copy_(found.centers)
+        head.variance.fill_(max(found.inertia / z.numel(), 1e-12))
+        values, vectors = scatter_axes(z, found.labels, found.centers)
+        if self.strategy.endswith("_raw"):
+            vectors = torch.eye(z.shape[1])
+            values = within_scatter(z, found.labels, found.centers).diagonal() / len(z)
+        head.eigenvalues.copy_(values)
+        head.rotation.copy_(vectors)
+        axes = self._axes(z.shape[1], rng("axis"))
+        head.target.copy_(rotated_target(z, found.labels, found.centers, head.rotation, axes))
+        return found.labels
+
+    def loss(self, z, head, rows, clean=None, mean=None) -> Terms:
+        return {"pull": (z @ head.rotation - head.target[rows]).square().mean(1).mean()}
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
+        return gaussian_scores(latents, head)
+
+    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(scores, 1)
+
+    def _recluster(self, z: torch.Tensor, head: Head, rng: np.random.Generator) -> KMeansResult:
+        """Go on from the last centres; search afresh only if a few fresh runs do clearly better."""
+        k = self.n_clusters
+        warm = kmeans(z, k, rng=rng, init=head.centers)
+        challenge = (int(head.updates) + 1) % self.fresh_every == 0
+        if not self.fresh_runs or not challenge:
+            return warm
+        rival = kmeans(z, k, rng=rng, n_init=self.fresh_runs)
+        if rival.inertia >= (1 - CLEARLY) * warm.inertia:
+            return warm
+        wide = kmeans(z, k, rng=rng, n_init=self.n_init)
+        return min(rival, wide, key=lambda found: found.inertia)
+
+    def _axes(self, e: int, rng: np.random.Generator) -> list[int]:
+        if self.strategy.startswith("all"):
+            return list(range(e))
+        return [e - 1] if self.strategy == "last" else [int(rng.integers(e))]
+
+
+class DEKM(JointClusterer):
     """Pull rows to their k-means centre along the axis where clusters are loosest.
 
     Between two runs of k-means the target of row i is frozen: V h_i of the last full pass, with
@@ -69,11 +152,11 @@ class DEKM(DeepClusterer):
     }
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     align_labels = True
-    few_rows = replace(FEW, epochs=(10, 500))
+    pretrain_rule = (10, 500)
     train_rule = (15, 1100)
     update_rule = (0.5, 20)
-    scores_are_probabilities = False
 
+    net: Any = net_param("auto")
     strategy: str = param("last", "axes that are pulled to the centre", choices=STRATEGIES)
     updating: str = param(
         "minibatch",
@@ -91,43 +174,37 @@ class DEKM(DeepClusterer):
         0, "epochs of a decoder for the finished embedding", ge=0, group="training"
     )
 
+    def make_objective(self, settings: Settings) -> DEKMObjective:
+        s = settings
+        return DEKMObjective(s.n_clusters, s.strategy, s.fresh_runs, s.fresh_every, s.n_init)
+
+    def build_network(self, settings: Settings, generator: torch.Generator) -> nn.Module:
+        network = super().build_network(settings, generator)
+        return UnitCode(network) if settings.normalize else network
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        terms = self.objective_.loss(batch.z, head, batch.rows)
+        if not self.recon_weight:
+            return terms
+        error = squared_error(batch.clean, batch.x_hat) / batch.clean[0].numel()
+        return terms | {"reconstruction": self.recon_weight * error}
+
     # -- training ---------------------------------------------------------------------------
-    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
-        network = super().build_network(shape, generator)
-        return UnitCode(network) if self.normalize else network
-
-    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        n, e = latents.shape
-        begin = time.perf_counter()
-        start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
-        self._kmeans_seconds = time.perf_counter() - begin
-        state = {
-            "centers": start.centers,
-            "variance": torch.ones(()),
-            "rotation": torch.eye(e),
-            "eigenvalues": torch.zeros(e),
-            "updates": torch.zeros((), dtype=torch.int64),
-            "decoder": torch.zeros((), dtype=torch.int64),
-        }
-        return Head(state=state, rows={"target": torch.zeros(n, e)})
-
-    def training(self, network: nn.Module) -> list[Phase | Call]:
+    def training(self) -> list[Phase | Call]:
+        s = self.settings_
         hooks: dict[str, Any] = {"loss": self.loss, "update": self.update}
-        if self.updating == "full":
-            every = self.update_every
-            hooks["update_every"] = every if isinstance(every, float) else 1.0
-        phase = self.phase("train", self.epochs, **hooks)
-        plan: list[Phase | Call] = [phase, Call(self._finish, "finish")]
-        return [*plan, *self._decoding(self.decoder_epochs)] if self.decoder_epochs else plan
+        if s.updating == "full":
+            hooks["update_every"] = s.update_every if isinstance(self.update_every, float) else 1.0
+        plan = [self.phase("train", s.epochs, **hooks), Call(self._finish, "finish")]
+        return [*plan, *self._decoding(s.decoder_epochs)] if s.decoder_epochs else plan
 
-    def _augmentation(self) -> Any:
+    def augmentation(self) -> Any:
         """Leave a part of each (shuffled) batch as it is.
 
-        Targets come from clean rows. In trials where the network saw moved images only, the
-        scale of the embedding grew from update to update (USPS: a thousandfold in 20 epochs)
-        and the clusters with it; with a clean part it stood still.
+        Targets come from clean rows: a network that sees moved images only lets the scale of the
+        embedding grow from update to update.
         """
-        change = super()._augmentation()
+        change = super().augmentation()
         if change is None:
             return None
 
@@ -137,64 +214,16 @@ class DEKM(DeepClusterer):
 
         return some
 
-    def update(self, view: View, head: Head) -> torch.Tensor:
-        """k-means, rotation and targets from the embedding of all rows."""
-        z = view.latents
-        begin = time.perf_counter()
-        found = self._recluster(z, head, view.rng("kmeans"))
-        self._kmeans_seconds = getattr(self, "_kmeans_seconds", 0.0) + time.perf_counter() - begin
-        head.updates += 1
-        head.centers.copy_(found.centers)
-        head.variance.fill_(max(found.inertia / z.numel(), 1e-12))
-        values, vectors = scatter_axes(z, found.labels, found.centers)
-        if self.strategy.endswith("_raw"):
-            vectors = torch.eye(z.shape[1])
-            values = within_scatter(z, found.labels, found.centers).diagonal() / len(z)
-        head.eigenvalues.copy_(values)
-        head.rotation.copy_(vectors)
-        axes = self._axes(z.shape[1], view.rng("axis"))
-        head.target.copy_(rotated_target(z, found.labels, found.centers, head.rotation, axes))
-        return found.labels
+    def changed_by(self) -> dict[str, Any]:
+        return super().changed_by() | {"clean_share": self.clean_share}
 
-    def loss(self, batch: Batch, head: Head) -> Terms:
-        pull = {"pull": self.clustering(batch.z, head, batch.rows)}
-        if not self.recon_weight:
-            return pull
-        error = squared_error(batch.clean, batch.x_hat) / batch.clean[0].numel()
-        return pull | {"reconstruction": self.recon_weight * error}
-
-    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
-        return (z @ head.rotation - head.target[rows]).square().mean(1).mean()
-
-    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
-        return gaussian_scores(latents, head)
-
-    def _recluster(self, z: torch.Tensor, head: Head, rng: np.random.Generator) -> KMeansResult:
-        """Go on from the last centres; search afresh only if a few fresh runs do clearly better."""
-        k = self.n_clusters
-        warm = kmeans(z, k, rng=rng, init=head.centers)
-        challenge = (int(head.updates) + 1) % self.fresh_every == 0
-        if not self.fresh_runs or not challenge:
-            return warm
-        rival = kmeans(z, k, rng=rng, n_init=self.fresh_runs)
-        if rival.inertia >= (1 - CLEARLY) * warm.inertia:
-            return warm
-        wide = kmeans(z, k, rng=rng, n_init=self.n_init)
-        return min(rival, wide, key=lambda found: found.inertia)
-
-    def _axes(self, e: int, rng: np.random.Generator) -> list[int]:
-        if self.strategy.startswith("all"):
-            return list(range(e))
-        return [e - 1] if self.strategy == "last" else [int(rng.integers(e))]
-
-    def _finish(self, engine: "Engine") -> None:
+    def _finish(self, context: Context) -> None:
         """Centres, rotation and labels of the finished network."""
-        self._last_update(engine)
-        spent = sum(engine.seconds.values())
+        self.last_update(context)
+        spent = sum(context.seconds.values())
         if spent:
-            share = self._kmeans_seconds / spent
-            engine.progress.note(f"k-means took {share:.1%} of the time")
-            self.kmeans_share_ = share
+            self.kmeans_share_ = self.objective_.kmeans_seconds / spent
+            context.tell(f"k-means took {self.kmeans_share_:.1%} of the time")
 
     # -- the decoder ------------------------------------------------------------------------
     def _decoding(self, epochs: float) -> list[Phase | Call]:
@@ -205,11 +234,11 @@ class DEKM(DeepClusterer):
             rebuilt = network.train().decode(z)
             return {"reconstruction": squared_error(batch.clean, rebuilt)}
 
-        def mark(engine: "Engine") -> None:
-            engine.head.decoder.fill_(1)
+        def mark(context: Context) -> None:
+            context.head.decoder.fill_(1)
 
-        options = {"augment": None, "optim": self.pretrain_optim(), "update_every": 1.0}
-        phase = self.phase("decoder", epochs, loss=loss, **options)
+        optim = pretrain_optim(self.settings_)
+        phase = self.phase("decoder", epochs, loss=loss, augment=None, optim=optim)
         return [phase, Call(mark, "decoder")]
 
     def train_decoder(self, X: Any, epochs: float = 10) -> "DEKM":
@@ -218,7 +247,6 @@ class DEKM(DeepClusterer):
         The embedding and the clusters do not change: only the decoder gets a gradient.
         """
         rows = self._rows(X)
-        self._n_rows = rows.n
         with torch.random.fork_rng(devices=[]):
             engine = self._run(rows, self.network_, self._decoding(epochs), head=self.head_)
         self.history_ += engine.history
@@ -244,17 +272,3 @@ class DEKM(DeepClusterer):
         if space == "embedding":
             return super().transform(X)
         return self._map(self._rows(X), lambda z: z @ self.head_.rotation)
-
-
-def scatter_axes(z, labels, centers):  # (n, e), (n,), (k, e) -> (e,), (e, e)
-    """Eigenvalues (ascending) and eigenvectors (columns) of the within-cluster scatter over n."""
-    scatter = within_scatter(z.double(), labels, centers.double()) / len(z)
-    values, vectors = torch.linalg.eigh(scatter)
-    return values.clamp_min(0).to(z.dtype), vectors.to(z.dtype)
-
-
-def rotated_target(z, labels, centers, rotation, axes):  # -> (n, e)
-    """Rotated rows whose coordinates in `axes` are those of their centre (eq. 6)."""
-    target = z @ rotation
-    target[:, axes] = (centers @ rotation)[labels][:, axes]
-    return target

@@ -1,20 +1,21 @@
 """DKM: deep k-means (Fard, Thonet, Gaussier 2020)."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import nn
 
-from ..estimator.deep import DeepClusterer
+from ..estimator.fields import clustering_weight, code_variance_param
 from ..estimator.params import param
 from ..math.assign import cosine_distances, fuzzy_membership, in_blocks, softmin, squared_distances
 from ..math.centers import first_centers
-from ..train.batch import Batch, Terms, View
+from ..train.batch import Terms
 from ..train.head import Head
+from ..train.objective import Objective
 from ..train.plan import Call, Phase
-from ..train.pretrain import reconstruction
+from ..train.settings import Settings
+from .autoencoder import JointClusterer
 
 
 def temperature_levels(levels: int, first: float = 0.1, last: float | None = None) -> list[float]:
@@ -30,7 +31,72 @@ def temperature_levels(levels: int, first: float = 0.1, last: float | None = Non
     return values
 
 
-class DKM(DeepClusterer):
+@dataclass
+class DKMObjective(Objective):
+    """weight * sum_k G_k(z) f(z, c_k), with G a softmax over -alpha f (property 3.1).
+
+    Parameters
+    ----------
+    weight : lambda
+    alphas : one inverse temperature, or a schedule that `update` walks along as `done` grows
+    distance : f: "euclidean" (squared) or "cosine"
+    membership : G: "softmax", or "fuzzy" with the fuzzifier 1 + 1 / alpha
+    centers : first centres: "kmeans", or "uniform" in -1..1
+    n_init : restarts of k-means
+    """
+
+    n_clusters: int
+    weight: float = 1.0
+    alphas: tuple[float, ...] = (1000.0,)
+    distance: str = "euclidean"
+    membership: str = "softmax"
+    centers: str = "kmeans"
+    n_init: int = 10
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        centers = first_centers(latents, self.n_clusters, self.centers, rng, self.n_init)
+        return Head(params={"centers": centers}, state={"alpha": torch.tensor(self.alphas[0])})
+
+    @property
+    def annealed(self) -> bool:
+        return len(self.alphas) > 1
+
+    def update(self, latents, head, rng=None, done=0.0) -> torch.Tensor:
+        """The inverse temperature of the next stretch of training, and the nearest centres."""
+        if self.annealed:
+            level = round(done * len(self.alphas))
+            head.alpha.fill_(self.alphas[min(level, len(self.alphas) - 1)])
+        return in_blocks(lambda z: self.distances(z, head).argmin(1), latents, self.n_clusters)
+
+    def loss(self, z, head, rows, clean=None, mean=None) -> Terms:
+        """A changed row is pulled to where the row itself belongs, each for half."""
+        f = self.distances(z if clean is None else clean, head)
+        near = self.memberships(f, head.alpha)
+        pull = self._expected(near, f)
+        if clean is not None:
+            # at a hard assignment the slope of G would meet the distances of another picture
+            near = near if self.annealed else near.detach()
+            pull = (pull + self._expected(near, self.distances(z, head))) / 2
+        return {"clustering": pull}
+
+    def _expected(self, near: torch.Tensor, f: torch.Tensor) -> torch.Tensor:
+        """Distance to a centre drawn by membership: (n, k), (n, k) -> ()."""
+        return self.weight * (near * f).sum(1).mean()
+
+    def distances(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        f = cosine_distances if self.distance == "cosine" else squared_distances
+        return f(latents, head.centers)
+
+    def memberships(self, f: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:  # (n, k) -> (n, k)
+        if self.membership == "softmax":
+            return softmin(f, alpha)
+        return fuzzy_membership(f, 1 + 1 / float(alpha), squared=self.distance == "euclidean")
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        return self.memberships(self.distances(latents, head), head.alpha)
+
+
+class DKM(JointClusterer):
     """Reconstruction + weight * sum_k G_k(z) f(z, r_k), by gradient alone.
 
     G is a softmax over -alpha f, so that the k-means loss is differentiable in network and centres
@@ -47,26 +113,9 @@ class DKM(DeepClusterer):
     - Fuzzy membership: the printed exponent 2/(m-1) is for plain distances; with squared ones it is
       1/(m-1). The fuzzifier is m = 1 + 1/alpha, so one schedule serves both memberships.
 
-    Both variants want time: 2,500 steps when pre-trained; 111 a level, which are 3 epochs of USPS
-    (the paper's 5 cost nearly twice as much and gave no more). A moved image is pulled to where the
-    unmoved one belongs: pulled to where it is nearest itself, USPS ended at ACC .748 in place of
-    .753 (five seeds). At alpha = 1000 that membership is held fixed. Let through, its slope meets
-    distances of another picture: 20,000 rows of MNIST fell from an NMI of .61 to .31 in an epoch;
-    held, they rise to .66 in the first and to .71 in all (one seed). All rows of MNIST have .87
-    after 3 epochs, .86 after 8 and .83 after 30: 2,500 steps are enough for them too. Annealed,
-    alpha ends at 28 and the slope teaches: USPS has ACC .74, held .69 (five seeds).
-
-    Published settings fall short on USPS: pre-trained ACC .68, .73, .69 (published .757 +- .013)
-    from an autoencoder on which k-means has .72 (.729). Tried: rows in 0..1 instead of -1..1 (.59),
-    Adam's moments carried over as in the code (.68 after 10 epochs), a warm-up of the rate (.69), a
-    code narrowed to a variance of 25 (.71; the same seed has .68 without).
-    Annealed: .70, .65, .69 (published .755 +- .068); our defaults, which move images, have .737.
-
-    A pre-trained code whose total variance is above `code_variance` is shrunk to that, decoder
-    included: centres move by Adam's rate, however wide the code is. Images have 4 to 24, 20
-    Newsgroups 400, where centres stayed at a radius of 16 while their rows went to 13 in one epoch
-    and the cluster in the middle took a fifth of all rows: ACC .40 from a start at .53; narrowed,
-    .53 (three seeds).
+    `dkm:moved` pulls a changed image to where the image itself belongs, with its membership held
+    fixed unless it is annealed. A pre-trained code whose total variance is above `code_variance` is
+    shrunk to that, decoder included: centres move by Adam's rate, however wide the code is.
     """
 
     key = "dkm"
@@ -82,15 +131,13 @@ class DKM(DeepClusterer):
     keeps_decoder = True
     train_rule = (10, 2500)
 
-    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     weight: float | None = param(
         None,
         "weight of the clustering term (lambda); None: 1, less below 256 features",
         ge=0,
+        rule=clustering_weight,
     )
-    code_variance: float = param(
-        50.0, "most that a pre-trained code may have when clustering begins; 0: any", ge=0
-    )
+    code_variance: float = code_variance_param()
     inverse_temperature: float | None = param(
         1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
     )
@@ -100,79 +147,36 @@ class DKM(DeepClusterer):
         None, "annealed: largest alpha (M_alpha); None: that of the last of `levels`", gt=0
     )
     epochs_per_level: float | None = param(
-        None, "annealed: epochs at each value; None: 1, 111 steps at least", gt=0
+        None,
+        "annealed: epochs at each value; None: 1, 111 steps at least",
+        gt=0,
+        rule=lambda s: s.length((1, 111), s.batch_size),
     )
     distance: str = param(
         "euclidean", "euclidean (squared) or cosine", choices=("euclidean", "cosine")
     )
     membership: str = param("softmax", "softmax or fuzzy", choices=("softmax", "fuzzy"))
 
-    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        """k-means on a pre-trained embedding, otherwise U(-1, 1) as in the paper."""
-        kind = "kmeans" if self.init == "pretrained" else "uniform"
-        centers = first_centers(latents, self.n_clusters, kind, rng, self.n_init)
-        alpha = torch.tensor(float(self.inverse_temperature or self.first_alpha))
-        weight = latents.new_tensor(self.clustering_weight(self.weight))
-        return Head(params={"centers": centers}, state={"alpha": alpha, "weight": weight})
+    def make_objective(self, settings: Settings) -> DKMObjective:
+        """k-means on a pre-trained embedding, otherwise centres in -1..1 as in the paper."""
+        s, alphas = settings, (settings.inverse_temperature,)
+        if s.inverse_temperature is None:
+            alphas = tuple(temperature_levels(s.levels, s.first_alpha, s.last_alpha))
+        return DKMObjective(
+            s.n_clusters,
+            weight=s.weight,
+            alphas=alphas,
+            distance=s.distance,
+            membership=s.membership,
+            centers="kmeans" if s.init == "pretrained" else "uniform",
+            n_init=s.n_init,
+        )
 
-    @property
-    def _annealed(self) -> bool:
-        return self.inverse_temperature is None
-
-    def training(self, network: nn.Module) -> list[Phase | Call]:
-        if not self._annealed:
-            return super().training(network)
-        every = float(self._level_epochs)
-        epochs = len(self._alphas) * every
+    def training(self) -> list[Phase | Call]:
+        if not self.objective_.annealed:
+            return super().training()
+        every = float(self.settings_.epochs_per_level)
+        epochs = len(self.objective_.alphas) * every
         # tol 0: the schedule has to run its course
-        schedule = {"update": self.next_level, "update_every": every, "paced": True, "tol": 0.0}
+        schedule = {"update": self.update, "update_every": every, "paced": True, "tol": 0.0}
         return [self.phase("train", epochs, loss=self.loss, **schedule)]
-
-    @property
-    def _level_epochs(self) -> float:
-        return self.epochs_of(self.epochs_per_level, (1, 111))
-
-    def next_level(self, view: View, head: Head) -> torch.Tensor:
-        """The inverse temperature of this stretch of training."""
-        values = self._alphas
-        level = round(view.done * len(values))
-        head.alpha.fill_(values[min(level, len(values) - 1)])
-        return self.update(view, head)
-
-    @property
-    def _alphas(self) -> list[float]:
-        return temperature_levels(self.levels, self.first_alpha, self.last_alpha)
-
-    def update(self, view: View, head: Head) -> torch.Tensor:
-        k = self.n_clusters
-        return in_blocks(lambda z: self.distances(z, head).argmin(1), view.latents, k)
-
-    def loss(self, batch: Batch, head: Head) -> Terms:
-        """Property 3.1; a moved image is pulled to where the unmoved one belongs, each for half."""
-        f = self.distances(batch.z_clean, head)
-        near = self.memberships(f, head.alpha)
-        pull = self._expected(near, f, head)
-        if batch.moved:
-            near = near if self._annealed else near.detach()
-            pull = (pull + self._expected(near, self.distances(batch.z, head), head)) / 2
-        return {"clustering": pull, **reconstruction(batch)}
-
-    def clustering(self, z: torch.Tensor, head: Head, rows: torch.Tensor) -> torch.Tensor:
-        f = self.distances(z, head)
-        return self._expected(self.memberships(f, head.alpha), f, head)
-
-    def _expected(self, near: torch.Tensor, f: torch.Tensor, head: Head) -> torch.Tensor:
-        """Distance to a centre drawn by membership: (n, k), (n, k) -> ()."""
-        return head.weight * (near * f).sum(1).mean()
-
-    def distances(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
-        f = cosine_distances if self.distance == "cosine" else squared_distances
-        return f(latents, head.centers)
-
-    def memberships(self, f: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:  # (n, k) -> (n, k)
-        if self.membership == "softmax":
-            return softmin(f, alpha)
-        return fuzzy_membership(f, 1 + 1 / float(alpha), squared=self.distance == "euclidean")
-
-    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
-        return self.memberships(self.distances(latents, head), head.alpha)

@@ -18,7 +18,7 @@ from ..runtime.processes import World
 from ..runtime.progress import Progress
 from ..runtime.rng import derive, numpy_rng, torch_rng
 from ..storage.tensors import Checkpoint
-from .batch import Batch, Step, Terms, View
+from .batch import Batch, Context, Step, Terms, View
 from .budget import KEPT_BACK, Pace
 from .checkpoint import Resuming
 from .head import Head
@@ -72,7 +72,8 @@ class Engine(Resuming):
             if isinstance(plan[i], Call):
                 self.progress.phase(plan[i].name)
                 self.latents = None
-                plan[i].function(self)
+                plan[i].function(Context(self))
+                self._share_result()
             else:
                 self._train(resume)
             resume = None
@@ -200,6 +201,13 @@ class Engine(Resuming):
     def feed(self, index: torch.Tensor | slice) -> Any:
         """Rows as the network takes them."""
         return self.rows.fed_to(self.network, index)
+
+    def _share_result(self) -> None:
+        """All processes take the leader's network and head."""
+        tensors = list(self.network.state_dict().values())
+        if self.head is not None:
+            tensors += self.head.tensors().values()
+        self.world.broadcast(tensors)
 
     def _update(self) -> bool:
         """Refresh the method's full-data state; True when the labels have settled."""

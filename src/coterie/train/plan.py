@@ -2,19 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
 
 from ..runtime.rng import numpy_rng
-from .batch import Batch, Step, Terms, View
+from .batch import Batch, Context, Step, Terms, View
 from .head import Head
 from .optim import Optim
-
-if TYPE_CHECKING:
-    from .engine import Engine
 
 
 class TrainingError(RuntimeError):
@@ -43,9 +39,9 @@ class Phase:
 
 @dataclass
 class Call:
-    """Something done once between two phases, with the whole engine at hand."""
+    """Something done once between two phases."""
 
-    function: Callable[["Engine"], None]
+    function: Callable[[Context], None]
     name: str = "init"
 
 
@@ -54,16 +50,14 @@ def init_head(
     name: str = "init",
     move: Callable[[nn.Module, torch.Tensor], torch.Tensor] | None = None,
 ) -> Call:
-    """Make the head from the embedding of all rows; every process takes the leader's.
+    """Make the head from the embedding of all rows.
 
     `move` may change the network's code first, (n, d) -> (n, d).
     """
 
-    def function(engine: "Engine") -> None:
-        engine.latents = engine.encode_all()
-        if move:
-            engine.latents = move(engine.network, engine.latents)
-        engine.head = make(engine.latents, numpy_rng(engine.seed, name))
-        engine.world.broadcast(list(engine.head.tensors().values()))
+    def function(context: Context) -> None:
+        latents = context.latents
+        context.keep_latents(move(context.network, latents) if move else latents)
+        context.head = make(context.latents, numpy_rng(context.seed, name))
 
     return Call(function, name)

@@ -1,125 +1,142 @@
-"""What the number and the shape of the rows decide about a deep method, where nothing is given."""
+"""Ask, resolve, train: from the fields that a user filled in to the settings of one fit.
 
+A field may be left open (None, or "auto"). It then has a rule, declared beside it with
+``param(..., rule=...)``, which decides by the number, the shape and the values of the rows.
+`resolve` is the only code that calls rules; whatever trains reads `Settings`, where nothing is
+open.
+"""
+
+import dataclasses
 import math
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 from ..data.chunks import epoch_steps
-from ..math.augment import affine, surround
+from ..math.augment import surround
 from .rows import Rows
 
-MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in the papers
-CODE, WIDEST_CODE = 10, 64  # sizes of the embedding
 SEEN_ROWS = 1000  # rows that tell what lies around images
-FULL_WEIGHT = 256  # features from which on a default clustering weight is 1
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """Network and pre-training where the estimator's own fields say nothing."""
+class Look:
+    """What only the values of the rows can tell; measured when a rule asks for it."""
 
-    hidden: tuple[int, ...]
-    epochs: tuple[int, int]  # or steps, whichever is longer
-    lr: float
-    schedule: str
+    def __init__(self, rows: Rows):
+        self._rows = rows
+
+    @cached_property
+    def outside(self) -> str:
+        """What lies around images when they are moved: "zeros", or their "border"."""
+        images = len(self._rows.shape) == 3
+        return surround(self._rows.slice(0, SEEN_ROWS)) if images else "zeros"
+
+    @cached_property
+    def variance(self) -> float:
+        """Mean squared distance of the rows from their mean."""
+        total, square, rows = 0.0, 0.0, self._rows
+        for start in range(0, rows.n, rows.chunk):
+            x = rows.slice(start, start + rows.chunk).flatten(1).double()
+            total, square = total + x.sum(0), square + float(x.square().sum())
+        return max(square / rows.n - float((total / rows.n).square().sum()), 0.0)
+
+    @cached_property
+    def sampled_variance(self) -> float:
+        """The same from evenly spread rows."""
+        return self._rows.sampled_variance()
 
 
-FEW = Recipe((512, 512), epochs=(20, 600), lr=3e-3, schedule="onecycle")
-# the papers' own network: with many wide rows a better place to start from, and the longer the
-# better; MNIST, NMI of k-means on the code after 10, 20 and 30 epochs: .68, .75, .76 (one seed)
-MANY = Recipe((500, 500, 2000), epochs=(30, 600), lr=1e-3, schedule="constant")
+FACTS = {"outside": "zeros", "variance": 1.0, "sampled_variance": 1.0}  # of rows nobody has seen
 
 
-class Sizing:
-    """The part of a deep clusterer that knows how much of what its data want."""
+class _Rows:
+    """How many rows of which shape, and what follows from that alone."""
 
-    few_rows: ClassVar[Recipe] = FEW
-    n_clusters: int
-    net: Any
-    hidden: tuple[int, ...] | None
-    embedding_dim: int | None
-    init: str
-    pretrain: str
-    pretrain_lr: float | None
-    pretrain_schedule: str | None
-    batch_size: int
-    pretrain_batch_size: int | None
-    pretrain_augment: bool
-    augment: str
-    row_shape_: tuple[int, ...]
-    _n_rows: int
-    _outside: str = "zeros"  # what lies around images
-
-    def _look_at(self, rows: Rows) -> None:
-        """Before a fit: what only the values of the rows can tell."""
-        self._outside = surround(rows.slice(0, SEEN_ROWS)) if self._images else "zeros"
+    n: int
+    shape: tuple[int, ...]
 
     @property
-    def _images(self) -> bool:
-        return len(getattr(self, "row_shape_", ())) == 3
-
-    def code_size(self) -> int:
-        """Ten, or as many as clusters (DKM), where no image tells the network what is near what.
-
-        20 Newsgroups with 10 and 20, three seeds: ACC of k-means on the code .42 and .53, of IDEC
-        .42 and .54. Twenty objects in images (COIL-20, three seeds): .72 and .67.
-        """
-        if self.embedding_dim is not None:
-            return self.embedding_dim
-        wanted = min(self.n_clusters, math.prod(self.row_shape_), WIDEST_CODE)
-        return CODE if self._images else max(CODE, wanted)
+    def images(self) -> bool:
+        return len(self.shape) == 3
 
     @property
-    def _from_kith(self) -> bool:
-        return self.init == "pretrained" and self.pretrain == "kith"
+    def features(self) -> int:
+        return math.prod(self.shape)
 
-    def many(self) -> bool:
-        """An mlp for many wide rows, which is that of the papers?"""
-        mlp = self.net == "mlp" or (self.net == "auto" and len(self.row_shape_) == 1)
-        many = self._n_rows >= MANY_ROWS and math.prod(self.row_shape_) >= WIDE_ROWS
-        return mlp and many and not self._from_kith
+    def length(self, rule: tuple[float, float], batch_size: int) -> float:
+        """A length by a rule of (epochs, steps), whichever is longer: a network learns by steps."""
+        return max(rule[0], rule[1] / epoch_steps(self.n, batch_size))
 
-    def recipe(self) -> Recipe:
-        """Network and pre-training: the fields that are given, the rest by the size of the data."""
-        recipe = MANY if self.many() else self.few_rows
-        return replace(
-            recipe,
-            hidden=recipe.hidden if self.hidden is None else tuple(self.hidden),
-            lr=self.pretrain_lr or recipe.lr,
-            schedule=self.pretrain_schedule or recipe.schedule,
-        )
 
-    def epochs_of(
-        self, given: float | None, rule: tuple[float, int], batch_size: int | None = None
-    ) -> float:
-        """A length in epochs: as given, or by a rule of (epochs, steps)."""
-        steps = epoch_steps(self._n_rows, batch_size or self.batch_size)
-        return max(rule[0], rule[1] / steps) if given is None else given
+@dataclasses.dataclass(frozen=True)
+class Settings(_Rows):
+    """What a fit is run with: a value for each field, and what was found out about the rows.
 
-    def clustering_weight(self, given: float | None) -> float:
-        """As given, or a 256th for each feature, at most 1.
+    Fields and facts are read as attributes. Both are stored with the model, which is built from
+    them when it is loaded, whatever defaults and rules say by then.
+    """
 
-        The reconstruction is a sum over features. With few of them a weight of 1 wins before there
-        is anything to cluster.
-        """
-        if given is not None:
-            return given
-        return min(1.0, math.prod(getattr(self, "row_shape_", (FULL_WEIGHT,))) / FULL_WEIGHT)
+    n: int
+    shape: tuple[int, ...]
+    fields: Mapping[str, Any]
+    facts: Mapping[str, Any]
 
-    def _augmentation(self) -> Any:
-        """How images are changed before the network sees them; None: not at all."""
-        if self.augment == "none":
-            return None
-        if not self._images:
-            raise ValueError(
-                f"augment={self.augment!r} turns images, but each row here has shape "
-                f"{self.row_shape_}; give X as (n, h, w) or use augment='none'"
-            )
-        only = {"scale": 0.0, "shear": 0.0} if self.augment == "rigid" else {}
-        return partial(affine, outside=self._outside, **only)
+    def __getattr__(self, name: str) -> Any:
+        for found in ("fields", "facts"):
+            values = self.__dict__.get(found, {})
+            if name in values:
+                return values[name]
+        raise AttributeError(f"there is no setting {name!r}")
 
-    @property
-    def _moves_pretraining(self) -> bool:
-        """Is plain pre-training to see the images that clustering sees?"""
-        return self.augment != "none" and self.pretrain_augment
+    def replace(self, **changes: Any) -> "Settings":
+        return dataclasses.replace(self, fields=MappingProxyType({**self.fields, **changes}))
+
+
+class _Open(_Rows):
+    """The fields of an estimator while they are resolved: what rules read.
+
+    A field is resolved when it is first read, so that rules may build on each other.
+    """
+
+    def __init__(self, estimator: Any, n: int, shape: tuple, look: Any, known: Mapping):
+        self.method, self.n, self.shape = type(estimator), n, shape
+        self._estimator, self._look, self._facts = estimator, look, {}
+        self._rules = {f.name: f.metadata.get("rule") for f in dataclasses.fields(estimator)}
+        self._done = {name: value for name, value in known.items() if name in self._rules}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._rules:
+            if name not in self._done:
+                value, rule = getattr(self._estimator, name), self._rules[name]
+                is_open = value is None or (isinstance(value, str) and value == "auto")
+                self._done[name] = rule(self) if rule and is_open else value
+            return self._done[name]
+        if name in FACTS:
+            if name not in self._facts:
+                self._facts[name] = getattr(self._look, name, FACTS[name])
+            return self._facts[name]
+        raise AttributeError(f"{self.method.__name__} has no field {name!r}")
+
+    def settle(self) -> Settings:
+        fields = {name: getattr(self, name) for name in self._rules}
+        for name in getattr(self.method, "facts", ()):
+            getattr(self, name)
+        return Settings(self.n, self.shape, MappingProxyType(fields), MappingProxyType(self._facts))
+
+
+def resolve(
+    estimator: Any,
+    n: int,
+    shape: tuple[int, ...],
+    look: Any = None,
+    known: Mapping[str, Any] = MappingProxyType({}),
+) -> Settings:
+    """The settings of a fit of `estimator` on n rows of a shape.
+
+    Parameters
+    ----------
+    look : what the rows' values tell, a `Look`; without one rules see neutral values
+    known : fields that are resolved already (a stored model's)
+    """
+    return _Open(estimator, n, tuple(shape), look, known).settle()

@@ -1,12 +1,11 @@
 """ACe/DeC: the embedding split into what clusters and what does not (Miklautz et al. 2021)."""
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from ...estimator.deep import DeepClusterer
 from ...estimator.params import param
 from ...math.assign import squared_distances
 from ...math.axes import (
@@ -27,22 +26,25 @@ from ...math.axes import (
 from ...math.centers import cluster_sums, kmeans, running_mean
 from ...math.losses import squared_error
 from ...math.subspace import beta_optimum
-from ...train.batch import Batch, Step, Terms, View
+from ...train.batch import Batch, Context, Step, Terms, View
 from ...train.head import Head
+from ...train.objective import Objective
 from ...train.plan import Call, Phase
-from ...train.rows import Rows
-from ..dcn import DCN
-from ..dec import DEC
-from ..dekm import DEKM
-from ..dkm import DKM
-from ..idec import IDEC
+from ...train.settings import Settings
+from ..dcn import DCNObjective
+from ..dec import DECObjective
+from ..dekm import DEKMObjective
+from ..dkm import DKMObjective
 from .spaces import TwoSpaces
 from .start import space_phase
 
-if TYPE_CHECKING:
-    from ...train.engine import Engine
-
-OBJECTIVES = {"dcn": DCN, "dec": DEC, "idec": IDEC, "dkm": DKM, "dekm": DEKM}
+OBJECTIVES = {
+    "dcn": DCNObjective,
+    "dec": DECObjective,
+    "idec": partial(DECObjective, weight=25.0),
+    "dkm": DKMObjective,
+    "dekm": DEKMObjective,
+}
 START_ROWS = 20_000  # rows that the start is settled on, at most
 HELD_VARIANCE = 3.0  # variance of the codes in the frame, in those of the rows
 HELD = ("dec", "idec", "dekm")  # objectives that say nothing about beta; see the class
@@ -72,10 +74,8 @@ class ACeDeC(TwoSpaces):
     Training: centres are running means of the rows they are given; one without rows in a batch
     stays. Each update sets them to the mean over all rows and restarts their counts.
 
-    By default the second term teaches V and beta only (`shared_pull`). It is what makes an axis
-    cost something where it does not cluster; as a force on the codes it shrinks what the decoder
-    needs. USPS, NMI of two seeds: .70 and .69 with the force, .75 and .71 without; with
-    augmentation it falls from .73 at the start to .64 with the force and climbs to .79 without.
+    With ``shared_pull=False`` the second term teaches V and beta only: what makes an axis cost
+    something where it does not cluster stays, but as a force on the codes it is gone.
 
     Augmentation, with x' the changed row and z' its code: z' is pulled to the centre of z, and each
     space has its own picture to rebuild::
@@ -99,6 +99,7 @@ class ACeDeC(TwoSpaces):
     paper's SYNTH: ``hidden=(), embedding_dim=X.shape[1]``.
     """
 
+    facts = ("outside", "sampled_variance")
     key = "acedec"
     title = "ACe/DeC"
     summary = "splits the embedding into a space with the clusters and one that all rows share"
@@ -113,7 +114,6 @@ class ACeDeC(TwoSpaces):
         **{"pretrain_epochs": 2, "space_epochs": 1, "epochs": 2},
     }
 
-    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
     # the middle of the paper's three; at 1e-3 training undid a perfect start on OBJECTS
     lr: float = param(5e-4, "learning rate of clustering", gt=0, group="training")
     objective: str = param("dcn", "what forms the clusters", choices=tuple(OBJECTIVES))
@@ -131,9 +131,11 @@ class ACeDeC(TwoSpaces):
     )
 
     # -- the start --------------------------------------------------------------------------
-    def _fit(self, rows: Rows) -> None:
-        self._held_variance = HELD_VARIANCE * rows.sampled_variance()
-        super()._fit(rows)
+    def make_objective(self, settings: Settings) -> Objective:
+        """What forms the clusters; IDEC keeps its weight, eq. 5 has none."""
+        # only DEKM runs k-means after the start
+        restarts = settings.n_init if settings.objective == "dekm" else 1
+        return OBJECTIVES[settings.objective](settings.n_clusters, n_init=restarts)
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         k, d = self.n_clusters, latents.shape[1]
@@ -154,7 +156,7 @@ class ACeDeC(TwoSpaces):
 
     def make_head(self, z, labels, frame, V, rng) -> Head:  # (n, d), (n,), 2 of (d, d), (d, d)
         """Centres of the labels, the best beta for them, and the objective's own tensors."""
-        inner = self._inner.init_head(z, rng)
+        inner = self.objective_.init_head(z, rng)
         kinds = {k: {n: getattr(inner, n).data for n in names} for k, names in inner.kinds.items()}
         sums, counts = cluster_sums(z, labels, self.n_clusters)
         centers = sums / counts[:, None].clamp_min(1)
@@ -171,15 +173,16 @@ class ACeDeC(TwoSpaces):
 
     def _hold_scale(self, z: torch.Tensor, head: Head) -> None:  # (n, d)
         """Stretch or shrink the frame until the codes vary in it as much as the rows do."""
-        held = getattr(self, "_held_variance", 0.0)  # measured by fit
+        held = HELD_VARIANCE * self.settings_.sampled_variance
         seen = float(((z - z.mean(0)) @ head.frame).square().mean(0).sum())
         if self.start == "settled" and seen > 0 and held > 0:
             factor = (held / seen) ** 0.5
             head.frame.mul_(factor)
             head.unframe.div_(factor)
 
-    def training(self, network: nn.Module) -> list[Phase | Call]:
-        train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)
+    def training(self) -> list[Phase | Call]:
+        hooks: dict[str, Any] = {"train_step": self.train_step, "update": self.update}
+        train = self.phase("train", self.settings_.epochs, **hooks)
         plan: list[Phase | Call] = [train, Call(self._finish, "finish")]
         return plan if self.start == "settled" else [*space_phase(self), *plan]
 
@@ -199,12 +202,16 @@ class ACeDeC(TwoSpaces):
         rows = torch.cat([rows, rows]) if changed else rows
         seen = InSpace(head, centers=head.centers @ W)
         terms = {
-            "cluster": self._weight(z) * self._inner.clustering(z @ W, seen, rows),
+            "cluster": self._weight(z) * self._pull(z @ W, seen, rows),
             "shared": self.shared(z if self.shared_pull else z.detach(), head),
         }
         if self.objective in HELD:
             terms["space"] = self.distance(z.detach(), original.detach(), head)
         return terms | self.reconstruction(batch, head)
+
+    def _pull(self, u: torch.Tensor, seen: Any, rows: torch.Tensor) -> torch.Tensor:
+        terms = self.objective_.loss(u, seen, rows).values()
+        return torch.stack(list(terms)).sum() if len(terms) > 1 else next(iter(terms))
 
     def distance(self, z: torch.Tensor, original: torch.Tensor, head: Head) -> torch.Tensor:
         """First term of eq. 5: to the centre that is nearest to the original row."""
@@ -250,8 +257,7 @@ class ACeDeC(TwoSpaces):
         self._hold_scale(z, head)
         W = space_map(head).detach()
         seen: Any = InSpace(head, centers=head.centers.data @ W)
-        turned: Any = InSpace(view, latents=z @ W)
-        labels: Any = self._inner.update(turned, seen)
+        labels: Any = self.objective_.update(z @ W, seen, view.rng, view.done)
         if self.objective in HELD:
             head.held.copy_(W)
         sums, counts = cluster_sums(z, labels, self.n_clusters)
@@ -262,28 +268,18 @@ class ACeDeC(TwoSpaces):
         head.shared.copy_(z.mean(0))
         return labels
 
-    def _finish(self, engine: "Engine") -> None:
+    def _finish(self, context: Context) -> None:
         """State of the finished network; axes in the order of their beta, clusters first."""
-        head, view = engine.head, View(engine)
+        head = context.head
         with torch.no_grad():
             order = torch.argsort(head.b, descending=True, stable=True)
             head.V.copy_(head.V[:, order].clone())
             head.b.copy_(head.b[order].clone())
-            engine.labels = self.update(view, head)
-            u = rotated(view.latents - head.shared, head).double()
+            context.labels = self.update(context, head)
+            u = rotated(context.latents - head.shared, head).double()
             head.spread.copy_(u.T @ u / len(u))
-        engine.world.broadcast(list(head.tensors().values()))
 
     # -- the result -------------------------------------------------------------------------
-    @property
-    def _inner(self) -> DeepClusterer:
-        """The method whose objective forms the clusters; IDEC keeps its weight, eq. 5 has none."""
-        # only DEKM runs k-means after the start
-        settings: dict = {"n_init": self.n_init if self.objective == "dekm" else 1}
-        if self.objective in ("dcn", "dkm"):
-            settings["weight"] = 1.0
-        return OBJECTIVES[self.objective](self.n_clusters, **settings)
-
     def _weight(self, z: torch.Tensor) -> float:
         """DEKM takes the mean over axes; here every term is a sum."""
         return z.shape[1] if self.objective == "dekm" else 1.0
@@ -292,7 +288,4 @@ class ACeDeC(TwoSpaces):
         """The objective's own scores in the space; the nearest centre has the highest."""
         W = space_map(head)
         seen: Any = InSpace(head, centers=head.centers @ W)
-        return self._inner.assign(latents @ W, seen)
-
-    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
-        return self._inner.probabilities(scores)
+        return self.objective_.assign(latents @ W, seen)

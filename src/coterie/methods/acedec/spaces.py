@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from ...estimator.deep import DeepClusterer
 from ...math.axes import CLUSTER_AXIS, betas, masked, rotated, unrotated
+from ..autoencoder import JointClusterer
 
 SPACES = ("embedding", "full", "cluster", "shared")
 
 
-class TwoSpaces(DeepClusterer):
+class TwoSpaces(JointClusterer):
     """Pictures and coordinates of both spaces; the head holds V, b, shared, spread and centers.
 
     Axes are in the order of their beta, so the first columns of `transform(X, space="full")` are

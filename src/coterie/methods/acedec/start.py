@@ -9,12 +9,11 @@ from torch import nn
 from ...math.axes import rotated, space_map, unrotated
 from ...math.centers import kmeans
 from ...math.losses import squared_error
-from ...train.batch import Step
+from ...train.batch import Context, Step
 from ...train.head import Head
 from ...train.plan import Call, Phase, init_head
 
 if TYPE_CHECKING:
-    from ...train.engine import Engine
     from .method import ACeDeC
 
 
@@ -35,15 +34,15 @@ def space_phase(method: "ACeDeC") -> list[Phase | Call]:
         step.optimize("main", terms, batch.weight)
         method.move_means(batch, head)
 
-    def recluster(engine: "Engine") -> None:
+    def recluster(context: Context) -> None:
         def make(z: torch.Tensor, rng: np.random.Generator) -> Head:
-            head = engine.head
+            head = context.head
             u = z @ space_map(head).detach()
             found = kmeans(u, method.n_clusters, rng=rng, n_init=method.n_init)
             frame = head.frame, head.unframe
             return method.make_head(z, found.labels, frame, head.V.data, rng)
 
-        init_head(make, "recluster").function(engine)
+        init_head(make, "recluster").function(context)
 
     phase = method.phase("space", method.space_epochs, train_step=space_step, augment=None)
     phase.optimizers = alone

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...estimator.base import Clusterer
 from ...estimator.params import param
-from ...math.assign import squared_distances
+from ...math.assign import gaussian_scores
 from ...math.centers import kmeans
 from ...nets import Identity
 from ...runtime.rng import numpy_rng
@@ -16,11 +16,6 @@ from ...train.head import Head
 from ...train.rows import Rows
 
 PCA_ROWS = 100_000  # rows that the principal components are computed from, at most
-
-
-def gaussian_scores(latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
-    """Log densities of equal round Gaussians at the centres: soft, and nearest still wins."""
-    return -squared_distances(latents, head.centers) / (2 * head.variance)
 
 
 def kmeans_head(latents: Any, k: int, rng: np.random.Generator, **options) -> Head:
@@ -57,10 +52,12 @@ class KMeans(Clusterer):
             n_init=self.n_init,
             max_iter=self.max_iter,
         )
-        self._after_fit()
 
-    def _after_fit(self) -> None:
-        self.n_iter_ = int(self.head_.n_iter)
+    @property
+    def inertia_(self) -> float:
+        """Sum of squared distances of the (scaled) rows to their centres."""
+        check_is_fitted(self, "head_")
+        return float(self.head_.variance) * self.settings_.n * self.settings_.features
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
         return gaussian_scores(latents, head)

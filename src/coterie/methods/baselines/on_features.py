@@ -10,12 +10,13 @@ from torch import nn
 from ...estimator.base import Clusterer
 from ...estimator.params import param
 from ...math import features as kinds
+from ...math.assign import gaussian_scores
 from ...runtime.rng import derive, numpy_rng
 from ...train.head import Head
 from ...train.rows import Rows
 from ..kith.row_features import find_kind, fit_features
 from .gmm import log_densities, mixture_head
-from .kmeans import gaussian_scores, kmeans_head
+from .kmeans import kmeans_head
 
 
 class FeatureOnly(nn.Module):

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,14 +28,20 @@ from ...nets.gan import GAN
 from ...train.batch import Batch, Step
 from ...train.head import Head
 from ...train.optim import Optim
-from ...train.plan import Call, Phase
+from ...train.plan import Call, Phase, init_head
 from ...train.rows import Rows
+from ...train.settings import Settings
 from .sampling import Sampling
 
 LEARN_AFTER = 0.5  # share of the steps before a prior is learned from what the ids mean by then
 STAIRS = 30  # steps of eta in the paper: 900,000 / 30,000, and for ORL 30,000 / 1,000
 DENSE = {"net": "mlp", "hidden": (512, 512), "steps": 40_000}  # for small images
 NETS, ENDS = ("auto", "conv", "mlp"), ("auto", "sigmoid", "tanh", "linear")
+
+
+def _length(s: Any) -> int:
+    """Generator steps of a training."""
+    return max(1, round(s.epochs * epoch_steps(s.n, s.batch_size)))
 
 
 class CueGAN(Sampling):
@@ -58,25 +64,13 @@ class CueGAN(Sampling):
     Ours: weaker weights for vectors, so that the critic can follow a quick generator; slow copies
     of generator and classifier, which speak for them; a learned prior, which follows the mean
     assignment of real rows (the M-step of EM: the classifier is trained under that prior) in the
-    second half of the training. From the first step on, the ids that a random classifier happened
-    to like took all: ACC .21 on USPS1500.
+    second half of the training.
 
     Experimental on images: a laptop gives too few steps. Two variants for small ones, with dense
-    networks, which take about ten times as many steps in the same time as convolutions:
-
-    - "dense" keeps eta = 10 from the start: the id takes the strongest cue on which generator and
-      classifier agree. optdigits, a bare loop of the same losses and sizes: ACC/NMI .42/.41 after
-      6,000 steps, .73/.62 after 12,000, .79/.69 after 24,000, .80/.73 after 36,000, while the
-      Earth Mover estimate falls from .47 to .12. Whole fits, three seeds: ACC .88, .74, .69.
-    - "fine" waits (`eta_wait`): eta is 0 until the generator can draw, then rises. A weak but
-      precise cue has its chance: the artefact of artifact-digits, one pixel of three values, is
-      found, where eta = 10 from the start gave NMI .00 and a rise from 0.1 ACC .57. On optdigits
-      the same setting finds another ten-valued cue than the digit (NMI .07 after 20,000 steps).
-
-    USPS700: convolutions at width 0.25, ACC .61 after 6,000 steps; "dense", 40,000 steps: .76; with
-    `augment="affine"` .83, .65 and .76 for three seeds, in 15 minutes each, and the first of them
-    .87 after 110,000 steps, an hour. Seeds differ by which two digits share an id; the steps, not
-    the losses, are short: the paper's runs had 900,000.
+    networks, which take about ten times as many steps in the same time as convolutions: "dense"
+    keeps eta = 10 from the start, so the id takes the strongest cue on which generator and
+    classifier agree; "fine" waits (`eta_wait`) until the generator can draw, so that a weak but
+    precise cue has its chance.
     """
 
     key = "cuegan"
@@ -95,43 +89,78 @@ class CueGAN(Sampling):
     tiny = {"hidden": (16,), "channels": (4, 6), "steps": 5, "batch_size": 32, "n_noise": 2}
     scores_are_probabilities = False
 
-    init: ClassVar[str] = "random"
-    n_init: ClassVar[int] = 1
-    embedding_dim: ClassVar[Any] = None
+    facts = ("outside",)
 
-    net: str = param("auto", "auto (conv for images), conv or mlp", choices=NETS, group="network")
+    net: str = param(
+        "auto",
+        "auto (conv for images), conv or mlp",
+        choices=NETS,
+        group="network",
+        rule=lambda s: "conv" if s.images else "mlp",
+    )
     hidden: tuple[int, ...] = param((512, 512, 512), "mlp units at width 1", ge=1, group="network")
     channels: tuple[int, ...] = param(
         (64, 128, 256), "conv channels at width 1", ge=1, group="network"
     )
     width: float = param(0.25, "factor on the size of every layer", gt=0, group="network")
     output: str = param(
-        "auto", "range of generated rows; auto: sigmoid for images", choices=ENDS, group="network"
+        "auto",
+        "range of generated rows; auto: sigmoid for images",
+        choices=ENDS,
+        group="network",
+        rule=lambda s: "sigmoid" if s.images else "linear",
     )
     share_trunk: bool = param(False, "one trunk for critic and classifier (worse)", group="network")
-    n_noise: int | None = param(None, "noise variables; None: 16, at most one per feature", ge=0)
+    n_noise: int | None = param(
+        None,
+        "noise variables; None: 16, at most one per feature",
+        ge=0,
+        rule=lambda s: min(16, s.features),
+    )
     prior: str | tuple[float, ...] = param(
         "uniform", "share of each cluster: uniform, learned, or one number per cluster"
     )
     prior_rate: float = param(0.05, "learned prior: weight of the newest batch", gt=0, le=1)
-    penalty: float | None = param(None, "lambda; None: 100 for images, 1 for vectors", ge=0)
+    # in a plane a strong penalty keeps the critic from turning round when the generator moves
+    penalty: float | None = param(
+        None,
+        "lambda; None: 100 for images, 1 for vectors",
+        ge=0,
+        rule=lambda s: 100.0 if s.images else 1.0,
+    )
     eta: float | None = param(
-        None, "weight of the entropy; None: a tenth of lambda, at least 1", ge=0
+        None,
+        "weight of the entropy; None: a tenth of lambda, at least 1",
+        ge=0,
+        rule=lambda s: max(1.0, s.penalty / 10),
     )
     eta_growth: float = param(1.0, "factor on eta at each stair", gt=0)
-    eta_every: int | None = param(None, "steps per stair; None: a thirtieth of all", ge=1)
+    eta_every: int | None = param(
+        None,
+        "steps per stair; None: a thirtieth of all",
+        ge=1,
+        rule=lambda s: max(1, _length(s) // STAIRS),
+    )
     eta_wait: float = param(0.0, "share of the steps with eta 0, and as many to rise", ge=0, le=0.5)
 
     batch_size: int = param(64, "rows per turn", ge=1, group="training")
     steps: int = param(20_000, "generator steps", ge=1, group="training")
-    epochs: float | None = param(None, "instead of steps: passes", gt=0, group="training")
+    epochs: float | None = param(
+        None,
+        "instead of steps: passes",
+        gt=0,
+        group="training",
+        rule=lambda s: s.steps / epoch_steps(s.n, s.batch_size),
+    )
     n_critic: int = param(2, "critic turns per generator step", ge=1, group="training")
     n_class: int = param(1, "classifier turns per generator step", ge=1, group="training")
     double_after: float | None = param(
         None, "share of the steps after which both double", ge=0, le=1, group="training"
     )
     lr: float = param(5e-4, "learning rate of critic and classifier", gt=0, group="training")
-    generator_lr: float | None = param(None, "None: the same as lr", gt=0, group="training")
+    generator_lr: float | None = param(
+        None, "None: the same as lr", gt=0, group="training", rule=lambda s: s.lr
+    )
     betas: tuple[float, float] = param((0.5, 0.9), "of adam", group="training")
     slow: float = param(0.999, "memory of the slow copies; 0: none", ge=0, le=1, group="training")
     augment: str = param(
@@ -148,31 +177,23 @@ class CueGAN(Sampling):
     # -- hooks ------------------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
         self._check_settings(rows)
-        # in a plane a strong penalty keeps the critic from turning round when the generator moves
-        default = 100.0 if len(rows.shape) == 3 else 1.0
-        self._penalty = default if self.penalty is None else self.penalty
-        self._eta = max(1.0, self._penalty / 10) if self.eta is None else self.eta
-        per_epoch = epoch_steps(rows.n, self.batch_size)
-        self._length = self.steps if self.epochs is None else max(1, round(self.epochs * per_epoch))
-        self._epochs = (self._length - 0.5) / per_epoch  # the engine rounds up
         super()._fit(rows)
         if diverged([r["earth_mover"] for r in self.history_ if "earth_mover" in r]):
-            few = f"use fewer noise variables than n_noise={self._noise_size()}, or fewer steps"
+            few = f"use fewer noise variables than n_noise={self.settings_.n_noise}, or fewer steps"
             self.notes_.append(f"the Earth Mover estimate fell and rose again: {few}")
             warnings.warn(self.notes_[-1], stacklevel=4)
 
-    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
-        image = len(shape) == 3
-        kind = self.net if self.net != "auto" else "conv" if image else "mlp"
-        sizes = self.channels if kind == "conv" else self.hidden
+    def build_network(self, settings: Settings, generator: torch.Generator) -> nn.Module:
+        s = settings
+        sizes = s.channels if s.net == "conv" else s.hidden
         return GAN(
-            shape,
-            self.n_clusters + self._noise_size(),
-            kind=kind,
-            sizes=tuple(max(1, round(s * self.width)) for s in sizes),
-            output=self._output(image),
-            share_trunk=self.share_trunk,
-            slow=self.slow > 0,
+            s.shape,
+            s.n_clusters + s.n_noise,
+            kind=s.net,
+            sizes=tuple(max(1, round(size * s.width)) for size in sizes),
+            output=s.output,
+            share_trunk=s.share_trunk,
+            slow=s.slow > 0,
             generator=generator,
         )
 
@@ -186,9 +207,12 @@ class CueGAN(Sampling):
             state |= {"slow_weight": weight, "slow_bias": bias}
         return Head(params={"weight": weight, "bias": bias}, state=state)
 
-    def training(self, network: nn.Module) -> list[Phase | Call]:
-        hooks = {"train_step": self.train_step, "optimizers": self._optimizers, "augment": None}
-        return [self.phase("train", self._epochs, **hooks)]
+    def plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
+        s = self.settings_
+        self._length = _length(s)
+        epochs = (self._length - 0.5) / epoch_steps(s.n, s.batch_size)  # the engine rounds up
+        hooks = {"train_step": self.train_step, "optimizers": self._optimizers}
+        return [init_head(self.init_head), self.phase("train", epochs, **hooks)]
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, f) -> (n, k)
         weights = (head.slow_weight, head.slow_bias) if self.slow else (head.weight, head.bias)
@@ -215,7 +239,7 @@ class CueGAN(Sampling):
         share, _ = step.part(torch.rand(self.batch_size, generator=step.stream("share", turn)))
         penalty = gradient_penalty(network.critique, interpolate_rows(real, fake, share))
         d_real, d_fake = network.critique(both).split(len(fake))
-        terms = critic_terms(d_real, d_fake, penalty, self._penalty)
+        terms = critic_terms(d_real, d_fake, penalty, self.settings_.penalty)
         step.log(earth_mover=-terms["critic"].item() * weight / turns)
         # one optimizer step on the whole loss: a penalty on its own would need a second message
         step.optimize("critic", terms, weight, turns)
@@ -235,8 +259,8 @@ class CueGAN(Sampling):
         fake, clusters, weight = self._fakes(step, head, "generator")
         fake = self._seen(fake, step, "generator")
         logits = linear(network.classifier(fake), head.weight, head.bias)
-        every = self.eta_every or max(1, self._length // STAIRS)
-        eta = staircase(self._eta, self.eta_growth, every, step.step)
+        s = self.settings_
+        eta = staircase(s.eta, s.eta_growth, s.eta_every, step.step)
         eta *= eased(step.step / self._length, self.eta_wait)
         terms = generator_terms(network.critique(fake), logits, clusters, eta)
         bound = cross_entropy(logits.detach(), clusters).item()
@@ -250,22 +274,21 @@ class CueGAN(Sampling):
         """This process's generated rows, the clusters asked for, and their weight in the batch."""
         stream, b = step.stream("fake", *keys), self.batch_size
         clusters = torch.multinomial(head.prior, b, replacement=True, generator=stream)
-        noise, weight = step.part(torch.randn(b, self._noise_size(), generator=stream))
+        noise, weight = step.part(torch.randn(b, self.settings_.n_noise, generator=stream))
         clusters, _ = step.part(clusters)
         return step.network.generator(self._inputs(clusters, noise)), clusters, weight
 
     def _seen(self, x: torch.Tensor, step: Step, *keys: Any) -> torch.Tensor:
         """What critic and classifier see of rows: changed in ways that do not matter."""
-        light = self.brightness, self.contrast
-        colour = (self.saturation, self.hue) if len(self.row_shape_) == 3 else (0.0, 0.0)
+        light, colour = (self.brightness, self.contrast), (self.saturation, self.hue)
         if self.augment == "none" and not any((*light, *colour, self.noise)):
             return x
         stream = step.stream("augment", *keys)
         if self.augment == "affine":
-            x = affine(x, stream, outside=self._outside)
+            x = affine(x, stream, outside=self.settings_.outside)
         if any(light):
             x = jitter(x, stream, *light)
-        if any(colour) and x.shape[1] == 3:
+        if any(colour) and x.ndim == 4 and x.shape[1] == 3:
             x = recolour(x, stream, *colour)
         return feature_noise(x, stream, self.noise)
 
@@ -284,7 +307,7 @@ class CueGAN(Sampling):
     # -- settings ---------------------------------------------------------------------------
     def _optimizers(self, network: GAN, head: Head) -> dict[str, tuple[list, Optim]]:
         optim = self.optim(betas=tuple(self.betas))
-        own = replace(optim, lr=self.generator_lr or self.lr)
+        own = replace(optim, lr=self.settings_.generator_lr)
         classifier = list(network.classifier.parameters())
         critic = classifier if network.critic is None else list(network.critic.parameters())
         return {
@@ -292,9 +315,6 @@ class CueGAN(Sampling):
             "classifier": ([*classifier, head.weight, head.bias], optim),
             "generator": (list(network.generator.parameters()), own),
         }
-
-    def _output(self, image: bool) -> str:
-        return self.output if self.output != "auto" else "sigmoid" if image else "linear"
 
     def _check_settings(self, rows: Rows) -> None:
         prior_shares(self.prior, self.n_clusters)
@@ -304,7 +324,7 @@ class CueGAN(Sampling):
                 f"augment, brightness and contrast are for images, but each row here has shape "
                 f"{rows.shape}; give X as (n, h, w) or leave them out"
             )
-        low = {"sigmoid": 0.0, "tanh": -1.0}.get(self._output(image))
+        low = {"sigmoid": 0.0, "tanh": -1.0}.get(self.settings_.output)
         if low is not None:
             for start in range(0, rows.n, rows.chunk):
                 check_range(rows.slice(start, start + rows.chunk), low)

@@ -1,19 +1,17 @@
 """Reading a model that can draw rows: CueGAN's generator and critic after the fit."""
 
-import math
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.functional import one_hot
 
-from ..codeless import WithoutAutoencoder
+from ...estimator.deep import DeepClusterer
+from ...estimator.fields import StepFields
 
 
-class Sampling(WithoutAutoencoder):
+class Sampling(StepFields, DeepClusterer):
     """Generated rows of a cluster; the head holds the prior, the network generator and critic."""
-
-    n_noise: int | None
 
     def _after_fit(self) -> None:
         self.prior_ = self.head_.prior.numpy()
@@ -22,7 +20,7 @@ class Sampling(WithoutAutoencoder):
         """n generated rows of a cluster, in the shape and the units of X: (n, *shape)."""
         self._check_clusters(cluster)
         stream = torch.Generator().manual_seed(int(random_state))
-        noise = torch.randn(n, self._noise_size(), generator=stream)
+        noise = torch.randn(n, self.settings_.n_noise, generator=stream)
         with torch.inference_mode():
             inputs = self._inputs(torch.full((n,), cluster), noise)
             return self._to_input(self.network_.settled("generator")(inputs).numpy())
@@ -36,6 +34,3 @@ class Sampling(WithoutAutoencoder):
 
     def _inputs(self, clusters: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         return torch.cat([one_hot(clusters, self.n_clusters).to(noise.dtype), noise], 1)
-
-    def _noise_size(self) -> int:
-        return min(16, math.prod(self.row_shape_)) if self.n_noise is None else self.n_noise

@@ -2,14 +2,15 @@
 
 import math
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
 from ...data.chunks import epoch_steps
-from ...estimator.deep import SCHEDULES
+from ...estimator.deep import DeepClusterer
+from ...estimator.fields import SCHEDULES, StepFields
 from ...estimator.params import param
 from ...math import features as kinds
 from ...math.assign import kl, target_distribution
@@ -18,17 +19,14 @@ from ...math.merge import stability
 from ...nets.feature_net import FeatureNet
 from ...runtime.processes import join
 from ...runtime.rng import numpy_rng, torch_rng
-from ...train.batch import Batch, Terms, View
+from ...train.batch import Batch, Context, Terms, View
 from ...train.head import Head
 from ...train.plan import Call, Phase
 from ...train.rows import Rows
-from ..codeless import WithoutAutoencoder
+from ...train.settings import Settings
 from .choosing import Families, candidates, finalists, verdict
 from .row_features import all_features, find_kind, moved_features, sparse_text, usual_neighbours
 from .views import mixed, thinned
-
-if TYPE_CHECKING:
-    from ...train.engine import Engine
 
 STEPS, REFINE_STEPS = 550, 100  # of a fit, at least
 EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
@@ -37,7 +35,12 @@ LOST = {"text": 0.7, "counts": 0.5}  # share of words and of genes that a view l
 DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
 
 
-class Kith(WithoutAutoencoder):
+def even_batch(s: Any) -> int:
+    """About `batch_size` rows, such that no tiny batch is left over."""
+    return math.ceil(s.n / max(1, round(s.n / s.batch_size)))
+
+
+class Kith(StepFields, DeepClusterer):
     """Cluster by asking: do I and my neighbours belong together?
 
     Fixed features (HOG and pixels, standardised columns, tf-idf directions; `math.features`)
@@ -59,9 +62,7 @@ class Kith(WithoutAutoencoder):
     tell the sizes, and equal ones are the better guess. `candidates_` holds the best labels of both
     families, `agreement_` their adjusted Rand index.
 
-    Views of texts lose 70 % of their words: ACC of 20 Newsgroups and R8, three seeds each, .48 and
-    .69 when they lose half, .56 and .70 at 70 %, .58 and .67 at 80 %. Views of cells lose half of
-    their genes (worm neurons .75; .65 at 70 %).
+    Views of texts lose 70 % of their words, those of cells half of their genes.
 
     `refine` at last trains the chosen head on its own assignment, averaged over the graph and
     sharpened as DEC does.
@@ -74,8 +75,7 @@ class Kith(WithoutAutoencoder):
     tiny = {"hidden": (16,), "embedding_dim": 8, "epochs": 12, "refine_epochs": 1, "n_neighbors": 5}
 
     words: ClassVar[int] = 5000
-    init: ClassVar[str] = "random"
-    n_init: ClassVar[int] = 1
+    facts: ClassVar[tuple[str, ...]] = ("outside",)
 
     kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
     sizes: str = param(
@@ -83,12 +83,20 @@ class Kith(WithoutAutoencoder):
         "equal (direct head), free (merged over-head), or auto: the lower normalised cut",
         choices=("auto", "equal", "free"),
     )
-    n_neighbors: int | None = param(None, "of each row; None: 10, or 5 under 2,000 rows", ge=1)
+    n_neighbors: int | None = param(
+        None,
+        "of each row; None: 10, or 5 under 2,000 rows",
+        ge=1,
+        rule=lambda s: usual_neighbours(s.n),
+    )
     balance: float = param(2.0, "weight of the entropy of the mean output", ge=0)
     direct_heads: int = param(5, "heads with one output per cluster", ge=1)
     over_heads: int = param(3, "heads with more outputs than clusters", ge=1)
     outputs: int | None = param(
-        None, "outputs of an over-head; None: four per cluster, 40 at least, n / 5 at most", ge=1
+        None,
+        "outputs of an over-head; None: four per cluster, 40 at least, n / 5 at most",
+        ge=1,
+        rule=lambda s: max(40, 4 * s.n_clusters),
     )
     mix: float = param(0.5, "largest share of a neighbour in a view", ge=0, le=1)
     noise: float = param(0.1, "noise of a view, in deviations of each feature", ge=0)
@@ -101,75 +109,77 @@ class Kith(WithoutAutoencoder):
     )
     embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
     epochs: float | None = param(
-        None, "epochs of training; None: 4, 550 steps at least", ge=0, group="training"
+        None,
+        "epochs of training; None: 4, 550 steps at least",
+        ge=0,
+        group="training",
+        rule=lambda s: s.length((EPOCHS, STEPS), even_batch(s)),
     )
     lr: float = param(5e-3, "peak learning rate", gt=0, group="training")
     schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
     optimizer: str = param("adamw", "optimiser", choices=("adamw", "adam", "sgd"), group="training")
     weight_decay: float = param(0.01, "decay of the weights", ge=0, group="training")
     refine_epochs: float | None = param(
-        None, "epochs of refining; None: 1, 100 steps at least", ge=0, group="training"
+        None,
+        "epochs of refining; None: 1, 100 steps at least",
+        ge=0,
+        group="training",
+        rule=lambda s: s.length((REFINE_EPOCHS, REFINE_STEPS), even_batch(s)),
     )
     refine_lr: float = param(2e-3, "learning rate of refining", gt=0, group="training")
 
     # -- network and plan -------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
         self.kind_ = find_kind(rows, self.kind)
-        steps = max(1, round(rows.n / self.batch_size))
-        self._batch = math.ceil(rows.n / steps)  # even batches: no tiny last one
-        self._batches = epoch_steps(rows.n, self._batch)
         self._csr = sparse_text(rows, self.kind_)
         try:
             super()._fit(rows)
         finally:
             del self._csr  # a model does not hold the data
 
-    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+    def build_network(self, settings: Settings, generator: torch.Generator) -> nn.Module:
         if not hasattr(self, "kind_"):  # a loaded model
             self.kind_ = kinds.KINDS[int(self.head_.kind)]
-        features = kinds.Features(self.kind_, shape)
-        return FeatureNet(features, (*self.hidden, self.embedding_dim), generator)
+        features = kinds.Features(self.kind_, settings.shape)
+        return FeatureNet(features, (*settings.hidden, settings.embedding_dim), generator)
 
-    def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
+    def plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         network.share(join(self.devices))
-        epochs, refine = self.epochs, self.refine_epochs
-        epochs = max(STEPS / self._batches, EPOCHS) if epochs is None else epochs
-        refine = max(REFINE_STEPS / self._batches, REFINE_EPOCHS) if refine is None else refine
+        s, batch = self.settings_, even_batch(self.settings_)
+        epochs, refine = s.epochs, s.refine_epochs
         optim = self.optim(weight_decay=self.weight_decay)
-        common = {"batch_size": self._batch, "augment": None}
+        common = {"batch_size": batch}
         train = self.phase("train", epochs, loss=self.loss, optim=optim, **common)
         optim = self.optim(weight_decay=self.weight_decay, lr=self.refine_lr)
-        renew = {"update": self.update, "update_every": max(1, self._batches // 2)}
+        renew = {"update": self.update, "update_every": max(1, epoch_steps(s.n, batch) // 2)}
         hooks = {"loss": self.refine_loss, "tol": 0.0, "optim": optim, **renew}
         plan = [Call(self._start, "graph"), train, Call(self._choose, "merge")]
         if not refine:
             return plan
         return [*plan, self.phase("refine", refine, **common, **hooks), Call(_settle, "settle")]
 
-    def _start(self, engine: "Engine") -> None:
+    def _start(self, context: Context) -> None:
         """Features of all rows, their graph, and heads with random weights."""
-        rows, network, world = engine.rows, engine.network, engine.world
+        rows, network, world = context.rows, context.network, context.world
         begin = time.perf_counter()
-        rows.features = z = all_features(network.features, rows, engine.seed, world)
+        rows.features = z = all_features(network.features, rows, context.seed, world)
         rowwise = {"z": z}
         if self.moved and self.kind_ == "image":
             rowwise["moved"] = moved_features(
-                network.features, rows, engine.seed, world, self._outside
+                network.features, rows, context.seed, world, self.settings_.outside
             )
         took = time.perf_counter() - begin
-        engine.seconds |= {"features": took, "graph": -took}  # the engine adds the whole call
-        k = min(self.n_neighbors or usual_neighbours(rows.n), rows.n - 1)
-        rowwise["graph"] = neighbours(z, k, numpy_rng(engine.seed, "graph"))
-        outputs = self.outputs or max(40, 4 * self.n_clusters)
-        outputs = max(self.n_clusters, min(outputs, rows.n // 5))
-        g, e = torch_rng(engine.seed, "heads"), self.embedding_dim
+        context.count_apart("features", took)
+        k = min(self.settings_.n_neighbors, rows.n - 1)
+        rowwise["graph"] = neighbours(z, k, numpy_rng(context.seed, "graph"))
+        outputs = max(self.n_clusters, min(self.settings_.outputs, rows.n // 5))
+        g, e = torch_rng(context.seed, "heads"), self.embedding_dim
         bound = 1 / math.sqrt(e)
         widths = {"direct": self.direct_heads * self.n_clusters, "over": self.over_heads * outputs}
         params = {k: bound * (2 * torch.rand(e, w, generator=g) - 1) for k, w in widths.items()}
         params |= {f"{k}_bias": torch.zeros(w) for k, w in widths.items()}
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
-        engine.head = Head(params, state, rowwise)
-        world.broadcast(list(engine.head.tensors().values()))
+        context.head = Head(params, state, rowwise)
 
     # -- training ---------------------------------------------------------------------------
     def loss(self, batch: Batch, head: Head) -> Terms:
@@ -203,11 +213,11 @@ class Kith(WithoutAutoencoder):
         return mixed(batch, head, rows, key, self.mix, self.noise)
 
     # -- merging and choosing ---------------------------------------------------------------
-    def _choose(self, engine: "Engine") -> None:
+    def _choose(self, context: Context) -> None:
         """Merge the over-heads; of all clusterings the one with the lowest normalised cut wins."""
-        head, k = engine.head, self.n_clusters
+        head, k = context.head, self.n_clusters
         with torch.no_grad():
-            found = self._candidates(engine)
+            found = self._candidates(context)
         best, firm = finalists(found)
         name = verdict(self.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
         chosen, other = best[name], best["direct" if name == "merged" else "merged"]
@@ -218,22 +228,21 @@ class Kith(WithoutAutoencoder):
         state["cuts"] = torch.tensor([best[f]["cut"] for f in ("direct", "merged")])
         params = {"weight": chosen["weight"], "bias": chosen["bias"]}
         rowwise = {name: getattr(head, name) for name in head.kinds["rows"]}
-        rowwise["target"] = torch.zeros(engine.rows.n, k)
-        engine.head, engine.labels = Head(params, state, rowwise), None
-        engine.world.broadcast(list(engine.head.tensors().values()))
+        rowwise["target"] = torch.zeros(context.n, k)
+        context.head, context.labels = Head(params, state, rowwise), None
         if alike < DISAGREE:
-            engine.notes.append(
+            context.note(
                 f"equal and free cluster sizes lead to different clusters (adjusted Rand index "
                 f"{alike:.2f}); taken: {name}; candidates_ has both"
             )
 
-    def _candidates(self, engine: "Engine") -> Families:
-        head, n = engine.head, engine.rows.n
-        rng = numpy_rng(engine.seed, "merge")
-        _settle(engine)
+    def _candidates(self, context: Context) -> Families:
+        head, n = context.head, context.n
+        rng = numpy_rng(context.seed, "merge")
+        _settle(context)
         h = torch.empty(n, self.embedding_dim)  # filled in place: parts and their sum at once
         for part, out in zip(head.z.split(4096), h.split(4096)):  # would be twice the memory
-            out.copy_(engine.network.body(part))
+            out.copy_(context.network.body(part))
         judged = None
         if n > JUDGED_ROWS:
             judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
@@ -277,10 +286,10 @@ class Kith(WithoutAutoencoder):
             self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
 
 
-def _settle(engine: "Engine") -> None:
+def _settle(context: Context) -> None:
     """Normalisation by the moments of clean rows, the same ones on every process."""
-    z = engine.head.z
-    engine.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
+    z = context.head.z
+    context.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
 
 
 def _split(weight: torch.Tensor, bias: torch.Tensor, heads: int) -> list[tuple]:

@@ -63,7 +63,8 @@ class Predictions:
 
     def _write(self, name: str, arrays: dict[str, Any]) -> None:
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **{key: small(value) for key, value in arrays.items()})
+        packed: dict[str, Any] = {key: small(value) for key, value in arrays.items()}
+        np.savez_compressed(buffer, **packed)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_atomic(self._path(name), buffer.getvalue())
 

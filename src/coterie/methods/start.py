@@ -1,0 +1,32 @@
+"""Kith as the start of another method, in place of an autoencoder."""
+
+from typing import Any
+
+import torch
+
+from ..runtime.rng import torch_rng
+from ..train.batch import Context
+from ..train.plan import Call
+from .kith import Kith
+
+KITH_SHARE = 0.5  # of a time budget
+
+
+def from_kith(method: Any) -> Call:
+    """Fit Kith on the rows and hand its features and body to the network."""
+
+    def function(context: Context) -> None:
+        cls: Any = Kith
+        kith = cls(
+            method.n_clusters,
+            random_state=context.seed,
+            scale=method.scale,
+            kind=context.network.net.features.kind,
+            time_budget=method.time_budget and KITH_SHARE * method.time_budget,
+        )
+        kith.fit(context.rows.source)
+        labels = torch.from_numpy(kith.labels_).long()
+        stream = torch_rng(context.seed, "kith", "code")
+        context.network.take_over(kith.network_, kith.head_.z, labels, stream)
+
+    return Call(function, "kith")
