@@ -46,7 +46,6 @@ OBJECTIVES = {
     "dekm": DEKMObjective,
 }
 START_ROWS = 20_000  # rows that the start is settled on, at most
-HELD_VARIANCE = 3.0  # variance of the codes in the frame, in those of the rows
 HELD = ("dec", "idec", "dekm")  # objectives that say nothing about beta; see the class
 
 
@@ -107,6 +106,7 @@ class ACeDeC(TwoSpaces):
     variants = {
         "plain": {"augment": "none"},
         "aug": {"augment": "affine"},
+        "held": {"held_variance": 3.0, "shared_pull": False},
         **{name: {"objective": name} for name in OBJECTIVES},
     }
     tiny = {
@@ -127,7 +127,13 @@ class ACeDeC(TwoSpaces):
     )
     space_lr: float = param(1e-2, "start=random: their learning rate", gt=0, group="training")
     shared_pull: bool = param(
-        False, "the second term moves the network too (the paper's)", group="training"
+        True, "the second term moves the network too (the paper's)", group="training"
+    )
+    held_variance: float = param(
+        0.0,
+        "start=settled: variance that the codes are held at, in those of the rows; 0: not held",
+        ge=0,
+        group="training",
     )
 
     # -- the start --------------------------------------------------------------------------
@@ -173,7 +179,7 @@ class ACeDeC(TwoSpaces):
 
     def _hold_scale(self, z: torch.Tensor, head: Head) -> None:  # (n, d)
         """Stretch or shrink the frame until the codes vary in it as much as the rows do."""
-        held = HELD_VARIANCE * self.settings_.sampled_variance
+        held = self.held_variance * self.settings_.sampled_variance
         seen = float(((z - z.mean(0)) @ head.frame).square().mean(0).sum())
         if self.start == "settled" and seen > 0 and held > 0:
             factor = (held / seen) ** 0.5
