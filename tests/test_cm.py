@@ -1,7 +1,5 @@
 """CM, CM-EM and C-Net: their formulas against slow twins, and what the paper shows of them."""
 
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -28,8 +26,6 @@ from coterie.parts.cm import (
     start_from,
 )
 from coterie.phases import Call
-
-DATA = Path(os.environ.get("COTERIE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 def normal(*shape, seed=0, dtype=torch.float64):
@@ -350,10 +346,9 @@ def test_cm_em_climbs_and_finds_the_clusters_of_the_toy(tmp_path):
     assert np.isfinite(far.predict_proba(TOY * 1000)).all()
 
 
-def test_cm_em_collapses_on_pendigits_as_published():
-    if not (DATA / "pendigits").exists():
-        pytest.skip("pendigits is not there; set COTERIE_DATA")
-    X = coterie.load_data("pendigits", data_dir=str(DATA)).X[:3000]
+@pytest.mark.data
+def test_cm_em_collapses_on_pendigits_as_published(real_sets):
+    X = coterie.load_data("pendigits", data_dir=real_sets("pendigits")).X[:3000]
     model = CMEM.paper("pendigits", variant="r", random_state=0, max_iter=60).fit(X)
     assert model.predict_proba(X).max() < 0.15  # every row belongs a little to everyone
     centers = model.centers_in_input_space()
