@@ -87,7 +87,7 @@ def _list(chosen, ledger) -> int:
     out.print(table)
     out.print(
         "present: with the paper's published settings; defaults: with ours; time: what the missing "
-        "runs would take here, one after the other (tables share runs)",
+        "runs would take one after the other where the ledger was made (tables share runs)",
         style="dim",
     )
     return 0

@@ -60,7 +60,7 @@ class CueGAN(Sampling):
     second half of the training. From the first step on, the ids that a random classifier happened
     to like took all: ACC .21 on USPS1500.
 
-    Experimental on images: a laptop gives too few steps. Two variants for small ones, with dense
+    Experimental on images: a CPU gives too few steps. Two variants for small ones, with dense
     networks, which take about ten times as many steps in the same time as convolutions:
 
     - "dense" keeps eta = 10 from the start: the id takes the strongest cue on which generator and
@@ -73,8 +73,8 @@ class CueGAN(Sampling):
       the same setting finds another ten-valued cue than the digit (NMI .07 after 20,000 steps).
 
     USPS700: convolutions at width 0.25, ACC .61 after 6,000 steps; "dense", 40,000 steps: .76; with
-    `augment="affine"` .83, .65 and .76 for three seeds, in 15 minutes each, and the first of them
-    .87 after 110,000 steps, an hour. Seeds differ by which two digits share an id; the steps, not
+    `augment="affine"` .83, .65 and .76 for three seeds, and the first of them .87 after 110,000
+    steps. Seeds differ by which two digits share an id; the steps, not
     the losses, are short: the paper's runs had 900,000.
     """
 
