@@ -42,7 +42,7 @@ def deep_keys() -> list[str]:
 @pytest.fixture(autouse=True)
 def no_data_of_this_machine(request, monkeypatch, tmp_path_factory):
     """Only tests marked `data` see the data sets that happen to be here."""
-    if "data" not in request.keywords:
+    if request.node.get_closest_marker("data") is None:
         monkeypatch.delenv("COTERIE_DATA", raising=False)
         home = Path(tmp_path_factory.getbasetemp(), "no-data")
         monkeypatch.setattr(stored, "user_folder", lambda: home)
