@@ -15,13 +15,13 @@ import argparse
 
 from cm_restarts import record
 
-from coterie.bench.grid import grid_map
-from coterie.bench.ledger import Ledger
-from coterie.bench.tables import select
 from coterie.data import load
 from coterie.methods.cm import CM
-from coterie.papers.figures import canvas, save
-from coterie.papers.jobs import DERIVE
+from coterie.research.bench.grid import grid_map
+from coterie.research.bench.ledger import Ledger
+from coterie.research.bench.tables import select
+from coterie.research.papers.figures import canvas, save
+from coterie.research.papers.jobs import DERIVE
 
 
 def numbers(text: str) -> list[int]:

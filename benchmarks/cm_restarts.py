@@ -10,11 +10,11 @@ restart is kept, so that the label-free choice (Tables 2 and 4 of the C-Net pape
 import argparse
 
 from coterie import registry
-from coterie.bench.campaign import run_one
-from coterie.bench.ledger import Ledger
 from coterie.data import load
 from coterie.metrics import label_free, scores
-from coterie.runs import describe
+from coterie.research.bench.campaign import run_one
+from coterie.research.bench.ledger import Ledger
+from coterie.storage.runs import describe
 
 
 def run(name: str, variant: str, args) -> None:

@@ -23,10 +23,8 @@ import numpy as np
 import torch
 
 from coterie import Kith, load_data
-from coterie.bench.cost import PeakMemory, ae_epoch_seconds
-from coterie.metrics import scores
-from coterie.parts.graph import smooth
-from coterie.parts.merge import (
+from coterie.math.graph import smooth
+from coterie.math.merge import (
     agreement,
     greedy_merge,
     joint,
@@ -34,6 +32,8 @@ from coterie.parts.merge import (
     one_hot,
     spectral_merge,
 )
+from coterie.metrics import scores
+from coterie.research.bench.cost import PeakMemory, ae_epoch_seconds
 
 RESULTS = Path(__file__).parent.parent / "results"
 ABLATIONS = {

@@ -13,16 +13,16 @@ import time
 import numpy as np
 import torch
 
-from coterie.data.rows import Rows
-from coterie.data.scaling import fit_scaling
-from coterie.engine import Engine
 from coterie.nets import build
-from coterie.optim import Optim
-from coterie.phases import Phase
-from coterie.pretrain import reconstruction
-from coterie.progress import Progress
-from coterie.rng import torch_rng
-from coterie.world import World
+from coterie.runtime.processes import World
+from coterie.runtime.progress import Progress
+from coterie.runtime.rng import torch_rng
+from coterie.train.engine import Engine
+from coterie.train.optim import Optim
+from coterie.train.plan import Phase
+from coterie.train.pretrain import reconstruction
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 
 SIZES = {"mnist": (8192, 784, 1.05), "pendigits": (8192, 16, 1.15)}  # rows, columns, goal
 

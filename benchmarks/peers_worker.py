@@ -117,7 +117,7 @@ class Reached(Exception):  # our fit has the NMI that was asked for
 
 def ours(X: np.ndarray, y: np.ndarray, k: int, job: dict) -> dict:
     from coterie import metrics, registry
-    from coterie.engine import Engine
+    from coterie.train.engine import Engine
 
     params: dict = {"random_state": job["seed"]}
     if job["side"] == "same":

@@ -23,12 +23,12 @@ None of them looks at labels. Scores are means over seeds; AEE are epochs of the
 
 import argparse
 
-from coterie.bench.campaign import Job, run_campaign
-from coterie.bench.ledger import Ledger
-from coterie.bench.tables import spread
 from coterie.data import load
-from coterie.runs import describe
-from coterie.sizing import FEW
+from coterie.research.bench.campaign import Job, run_campaign
+from coterie.research.bench.ledger import Ledger
+from coterie.research.bench.tables import spread
+from coterie.storage.runs import describe
+from coterie.train.settings import FEW
 
 WIDE = {"hidden": (500, 500, 2000)}
 SMALL = {  # what FEW has, written out; its images are moved in pre-training

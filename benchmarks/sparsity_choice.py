@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from statistics import fmean
 
-from coterie.bench.ledger import Ledger
+from coterie.research.bench.ledger import Ledger
 
 
 def families(runs: list[dict], least: int) -> dict[tuple, list[dict]]:

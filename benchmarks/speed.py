@@ -45,7 +45,7 @@ def measure_parity(args) -> None:
 def measure_predict(args) -> None:
     """In turns on the same rows in memory; both in chunks of the same size."""
     from coterie import DEC
-    from coterie.data.rows import ENCODE_ROWS
+    from coterie.train.rows import ENCODE_ROWS
 
     rng = np.random.default_rng(0)
     for d in (COLUMNS, 784):

@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from coterie.files import write_atomic
+from coterie.storage.atomic import write_atomic
 
 PATH = Path(__file__).resolve().parent.parent / "results" / "speed.json"
 PACKAGES = ("coterie", "torch", "numpy", "scipy", "scikit-learn")

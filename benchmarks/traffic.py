@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 def worker(job: dict) -> None:
     from coterie import registry
-    from coterie.engine import Engine
+    from coterie.train.engine import Engine
 
     sent: Counter = Counter()
     place = ["rest"]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 
-from coterie.bench.ranking import by_default
+from coterie.research.bench.ranking import by_default
 
 ROOT = Path(__file__).parent.parent
 SETS = ("usps", "mnist", "optdigits", "pendigits", "digits", "coil20", "reuters_r8", "20newsgroups")

@@ -12,7 +12,7 @@ import matplotlib
 import numpy as np
 
 from coterie import ACeDeC
-from coterie.data.objects import objects
+from coterie.data.sets.objects import objects
 from coterie.metrics import scores
 
 matplotlib.use("Agg")

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from coterie import CueGAN, plot
-from coterie.data.toys import blobs8
+from coterie.data.sets.toys import blobs8
 from coterie.metrics import accuracy
 
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits, make_blobs
 
 import made_up
 from coterie import registry
-from coterie.data import named, stored
+from coterie.data.sets import named, stored
 
 OFFLINE = str(Path(__file__).parent / "offline")
 sys.path.insert(0, OFFLINE)
@@ -34,7 +34,7 @@ KEYS = os.environ.get("COTERIE_KEYS", ",".join(registry.METHODS)).split(",")
 
 
 def deep_keys() -> list[str]:
-    from coterie.deep import DeepClusterer
+    from coterie.estimator.deep import DeepClusterer
 
     return [k for k in KEYS if issubclass(registry.get(k), DeepClusterer)]
 

@@ -34,7 +34,7 @@ def _told(history: list[dict]) -> str:
 
 def _die_after(checkpoints: int) -> None:
     """A real SIGKILL right after a given checkpoint was written."""
-    from coterie.state import Checkpoint
+    from coterie.storage.tensors import Checkpoint
 
     save, count = Checkpoint.save, [0]
 
@@ -49,7 +49,7 @@ def _die_after(checkpoints: int) -> None:
 
 def _die_in(rank: int, step: int) -> None:
     """A real SIGKILL of one of several processes, in the middle of the training."""
-    from coterie.engine import Engine
+    from coterie.train.engine import Engine
 
     one_step, count = Engine._one_step, [0]
 

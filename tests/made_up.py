@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from coterie.data import named, stored
+from coterie.data.sets import named, stored
 
 # of the real set: its variants take the first rows of each class
 USPS_CLASSES = (1553, 1269, 929, 824, 852, 716, 834, 792, 708, 821)

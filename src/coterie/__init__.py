@@ -7,37 +7,13 @@
 from importlib import import_module
 from typing import Any
 
+from .methods import METHODS
+
 __version__ = "0.1.0"
 
 # public name -> module; imported when first used, so that `import coterie` stays light
-_PUBLIC = {
-    "load": "registry",
-    "list_methods": "registry",
-    "load_data": "data",
-    "KMeans": "methods.kmeans",
-    "PCAKMeans": "methods.kmeans",
-    "GMM": "methods.gmm",
-    "SubKMeans": "methods.subkmeans",
-    "AEKMeans": "methods.ae",
-    "AESubKMeans": "methods.ae",
-    "Spectral": "methods.neighbours",
-    "UMAPGMM": "methods.neighbours",
-    "FeatureGMM": "methods.onfeatures",
-    "FeatureKMeans": "methods.onfeatures",
-    "Leiden": "methods.leiden",
-    "Kith": "methods.kith",
-    "DEC": "methods.dec",
-    "CM": "methods.cm",
-    "CMEM": "methods.cm_em",
-    "CNet": "methods.cnet",
-    "DEKM": "methods.dekm",
-    "IDEC": "methods.idec",
-    "DCEC": "methods.idec",
-    "DCN": "methods.dcn",
-    "DKM": "methods.dkm",
-    "CueGAN": "methods.cuegan",
-    "ACeDeC": "methods.acedec",
-}
+_PUBLIC = {"load": "registry", "list_methods": "registry", "load_data": "data"}
+_PUBLIC |= {name: f"methods.{module}" for module, name in METHODS.values()}
 
 __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
 

@@ -15,9 +15,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .base import Clusterer
-from .files import write_atomic
-from .methods.neighbours import Transductive
+from .estimator.base import Clusterer
+from .methods.baselines.spectral import Transductive
+from .storage.atomic import write_atomic
 
 OPSET = 18
 PREDICT_ROWS = 4096

@@ -2,7 +2,7 @@
 
 The first nine follow Okabe and Ito; the rest were searched for so that every pair keeps an OKLab
 distance of at least 0.06 as seen normally and with protanopia, deuteranopia and tritanopia
-(Machado et al. 2009). `tests/test_report_palette.py` holds that. Past twenty the colours come
+(Machado et al. 2009). `tests/test_palette.py` holds that. Past twenty the colours come
 round again, so the page never relies on colour alone: every group also carries its number.
 """
 

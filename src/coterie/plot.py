@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .card import html_card
+from .estimator.html import html_card
 from .palette import color
 
 __all__ = [

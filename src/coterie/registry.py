@@ -3,38 +3,11 @@
 from importlib import import_module
 from typing import Any
 
-from .base import Clusterer
-from .hints import did_you_mean
-from .saving import restore
-from .state import load_model
-
-# key -> (module in methods/, class); imported when asked for
-METHODS = {
-    "kmeans": ("kmeans", "KMeans"),
-    "gmm": ("gmm", "GMM"),
-    "pca_kmeans": ("kmeans", "PCAKMeans"),
-    "subkmeans": ("subkmeans", "SubKMeans"),
-    "ae_kmeans": ("ae", "AEKMeans"),
-    "ae_subkmeans": ("ae", "AESubKMeans"),
-    "spectral": ("neighbours", "Spectral"),
-    "umap_gmm": ("neighbours", "UMAPGMM"),
-    "feature_kmeans": ("onfeatures", "FeatureKMeans"),
-    "feature_gmm": ("onfeatures", "FeatureGMM"),
-    "leiden": ("leiden", "Leiden"),
-    "kith": ("kith", "Kith"),
-    "dec": ("dec", "DEC"),
-    "cm": ("cm", "CM"),
-    "cm_em": ("cm_em", "CMEM"),
-    "cnet": ("cnet", "CNet"),
-    "dekm": ("dekm", "DEKM"),
-    "idec": ("idec", "IDEC"),
-    "dcec": ("idec", "DCEC"),
-    "dcn": ("dcn", "DCN"),
-    "dkm": ("dkm", "DKM"),
-    "cuegan": ("cuegan", "CueGAN"),
-    "acedec": ("acedec", "ACeDeC"),
-}
-
+from .estimator.base import Clusterer
+from .estimator.saving import restore
+from .methods import METHODS
+from .runtime.hints import did_you_mean
+from .storage.tensors import load_model
 
 DEFAULT = "kith"  # what `coterie fit` uses when no method is named
 

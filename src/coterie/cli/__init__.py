@@ -11,9 +11,9 @@ import sys
 import warnings
 from importlib import import_module
 
-from coterie.hints import did_you_mean
+from coterie.runtime.hints import did_you_mean
 
-from .flags import UsageError
+from .method_args import UsageError
 
 COMMANDS = {
     "fit": "cluster data and write a run folder",
@@ -81,7 +81,7 @@ def _dispatch(argv: list[str]) -> int:
         kind = "option" if command.startswith("-") else "command"
         close = did_you_mean(command, [*COMMANDS, "--version", "--help", "--debug"])
         raise UsageError(f"unknown {kind} '{command}'{close} (see coterie --help)")
-    return import_module(f"coterie.cli.{command.replace('-', '')}").run(rest) or 0
+    return import_module(f"coterie.cli.{command.replace('-', '_')}").run(rest) or 0
 
 
 def _explain(error: Exception) -> int:
@@ -92,7 +92,7 @@ def _explain(error: Exception) -> int:
         path = f"{error.filename}: " if error.filename else ""
         code, text = 2, f"{path}{error.strerror or error}"
     else:
-        from coterie.phases import TrainingError  # only here: it brings torch along
+        from coterie.train.plan import TrainingError  # only here: it brings torch along
 
         code, text = 2, str(error)
         if not isinstance(error, TrainingError):

@@ -4,17 +4,9 @@ import re
 import sys
 from argparse import ArgumentTypeError
 
-from coterie.hints import did_you_mean
+from coterie.runtime.hints import did_you_mean
 
-from .flags import (
-    Parser,
-    UsageError,
-    duration,
-    method_fields,
-    names,
-    read_value,
-    whole,
-)
+from .method_args import Parser, UsageError, duration, method_fields, names, read_value, whole
 from .source import load
 from .summary import console
 
@@ -57,7 +49,7 @@ def run(argv: list[str]) -> int:
         close = did_you_mean(args.profile, PROFILES)
         raise UsageError(f"--profile is default or paper, not {args.profile}{close}")
 
-    from coterie.bench.ledger import Ledger
+    from coterie.research.bench.ledger import Ledger
 
     ledger = Ledger(args.ledger)
     if args.show:
@@ -145,7 +137,7 @@ def read_settings(words: list[str], methods: list[str], *, several: bool = False
 
 
 def _campaign(ledger, datasets: list[str], args) -> int:
-    from coterie.bench.campaign import plan
+    from coterie.research.bench.campaign import plan
 
     methods = read_methods(args.methods)
     keys = list(dict.fromkeys(key for key, _ in methods))
@@ -170,7 +162,7 @@ def _campaign(ledger, datasets: list[str], args) -> int:
 
 def conduct(jobs, ledger, load, args, retry: bool = False) -> int:
     """Run a campaign, tell of each run, and sum up; also the way of `coterie paper --run`."""
-    from coterie.bench.campaign import run_campaign
+    from coterie.research.bench.campaign import run_campaign
 
     try:
         counts = run_campaign(
@@ -193,7 +185,7 @@ def conduct(jobs, ledger, load, args, retry: bool = False) -> int:
 
 def _dataset_name(name: str) -> str:
     """The catalogue's name; a wrong one is found now, not after an hour of other work."""
-    from coterie.data import named
+    from coterie.data.sets import named
 
     if (known := named.canonical(name)) is not None:
         return known
@@ -202,7 +194,7 @@ def _dataset_name(name: str) -> str:
 
 
 def _show(ledger, datasets: list[str], args) -> int:
-    from coterie.bench import tables
+    from coterie.research.bench import tables
 
     runs = tables.select(ledger.read(), datasets, args.methods, args.profile)
     if not runs:
@@ -212,7 +204,7 @@ def _show(ledger, datasets: list[str], args) -> int:
 
 
 def _rank(ledger, datasets: list[str], args) -> int:
-    from coterie.bench import ranking, tables
+    from coterie.research.bench import ranking, tables
 
     runs = tables.select(ledger.read(), datasets, args.methods, "default")
     if not runs:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from coterie import runs
-from coterie.files import to_toml
+from coterie.storage import runs
+from coterie.storage.atomic import to_toml
 
 from .bench import read_methods, read_settings, seeds
 from .fitting import Plan, fit_run
-from .flags import Parser, UsageError, duration, names, whole
+from .method_args import Parser, UsageError, duration, names, whole
 from .source import add_data_flags, data_options, load_for
 from .summary import NAMES, console
 
@@ -108,7 +108,7 @@ def show(finished: dict[str, list[runs.Run]]):
     """Mean ± std over seeds of what can be said without labels, then of the evaluation."""
     from rich.table import Table
 
-    from coterie.bench.tables import spread
+    from coterie.research.bench.tables import spread
 
     free = ("silhouette", "clusters_used", "uniformity")
     # runs of an earlier command may have been fitted without a label column

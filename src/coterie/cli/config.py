@@ -4,12 +4,12 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from coterie import runs
 from coterie.data.options import joined
-from coterie.hints import did_you_mean
-from coterie.params import as_tuples
+from coterie.estimator.params import as_tuples
+from coterie.runtime.hints import did_you_mean
+from coterie.storage import runs
 
-from .flags import UsageError, flag_name, method_fields
+from .method_args import UsageError, flag_name, method_fields
 from .source import stored_options
 
 

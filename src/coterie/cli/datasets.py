@@ -1,6 +1,6 @@
 """``coterie datasets``: list the named data sets, and fetch those that are published."""
 
-from .flags import Parser, names
+from .method_args import Parser, names
 from .summary import console
 
 
@@ -41,7 +41,8 @@ def _fetch(wanted: list[str], data_dir: str | None) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from coterie.data import fetch, named
+    from coterie.data import fetch
+    from coterie.data.sets import named
 
     bases = {name: named.stored_base(name) for name in wanted}  # a wrong name costs no download
     for name, base in bases.items():

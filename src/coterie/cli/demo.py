@@ -1,7 +1,7 @@
 """``coterie demo``: cluster scikit-learn's digits with the default method."""
 
 from . import fit
-from .flags import Parser
+from .method_args import Parser
 
 
 def run(argv: list[str]) -> int:

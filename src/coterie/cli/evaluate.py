@@ -1,8 +1,8 @@
 """``coterie evaluate``: score a run against known labels."""
 
-from coterie import runs
+from coterie.storage import runs
 
-from .flags import Parser
+from .method_args import Parser
 from .source import known_labels
 from .summary import show_scores
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from coterie import runs
+from coterie.storage import runs
 
-from .flags import Parser, UsageError
+from .method_args import Parser, UsageError
 
 
 def run(argv: list[str]) -> int:

@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from coterie import runs
+from coterie.storage import runs
 
 from .bench import read_method
 from .config import config_flags, read_config, stored_params
 from .fitting import Plan, fit_run, help_with, helper_process
-from .flags import (
+from .method_args import (
     OWN,
     Parser,
     UsageError,

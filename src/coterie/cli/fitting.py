@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie import runs
-from coterie.versions import versions
+from coterie.runtime.versions import versions
+from coterie.storage import runs
 
 from .source import absolute, check_same, load_for
 
@@ -42,7 +42,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
     An interrupt leaves the folder resumable. An error before the first checkpoint, or in training,
     leaves the folder as it was.
     """
-    from coterie.phases import TrainingError
+    from coterie.train.plan import TrainingError
 
     if dataset is None:
         dataset = _load(plan)
@@ -97,8 +97,7 @@ def _together():
     """Under torchrun plain methods share their passes as well; deep ones know how to join."""
     if "LOCAL_WORLD_SIZE" not in os.environ:  # torchrun's own variable
         return contextlib.nullcontext()
-    from coterie.sharing import sharing
-    from coterie.world import join
+    from coterie.runtime.processes import join, sharing
 
     return sharing(join())
 
@@ -118,7 +117,7 @@ def help_with(plan: Plan):
 
 def _estimator(plan: Plan, dataset):
     """The estimator of a plan, checked before anything is written."""
-    from coterie.params import check_params
+    from coterie.estimator.params import check_params
 
     k = plan.n_clusters or _own_classes(dataset)
     estimator = plan.cls(n_clusters=k, random_state=plan.seed, **plan.params)

@@ -1,6 +1,6 @@
 """``coterie methods``: list the methods."""
 
-from .flags import Parser
+from .method_args import Parser
 from .summary import console
 
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from .bench import conduct
-from .flags import Parser, UsageError, duration, whole
+from .method_args import Parser, UsageError, duration, whole
 from .source import load
 from .summary import console
 
@@ -44,13 +44,13 @@ def run(argv: list[str]) -> int:
     if args.profile not in (None, "paper", "default"):
         raise UsageError(f"--profile is paper or default, not {args.profile}")
 
-    from coterie.bench.ledger import Ledger
-    from coterie.papers import find, read_all
+    from coterie.research.bench.ledger import Ledger
+    from coterie.research.papers import find, read_all
 
     papers, ledger = read_all(), Ledger(args.ledger)
     chosen = [find(args.name, papers)] if args.name else [(p, list(p.items)) for p in papers]
     if args.write:
-        from coterie.papers.readme import write
+        from coterie.research.papers.readme import write
 
         if args.name:
             raise UsageError("--write writes all papers; leave out the name")
@@ -68,9 +68,9 @@ def _list(chosen, ledger) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from coterie.papers.cells import Book
-    from coterie.papers.readme import state_cells
-    from coterie.papers.state import Clock
+    from coterie.research.papers.cells import Book
+    from coterie.research.papers.readme import state_cells
+    from coterie.research.papers.state import Clock
 
     runs = ledger.read()
     book, clock = Book(runs), Clock(runs)
@@ -96,8 +96,8 @@ def _list(chosen, ledger) -> int:
 def _show(chosen, ledger) -> int:
     from rich.text import Text
 
-    from coterie.papers import figures, pictures, readme, render, tables
-    from coterie.papers.cells import Book
+    from coterie.research.papers import figures, pictures, readme, render, tables
+    from coterie.research.papers.cells import Book
 
     out, book = console(), Book(ledger.read())
     for paper, items in chosen:
@@ -124,9 +124,9 @@ def _show(chosen, ledger) -> int:
 
 
 def _run(chosen, ledger, papers, args) -> int:
-    from coterie.papers.cells import Book
-    from coterie.papers.jobs import loader
-    from coterie.papers.state import Clock, missing
+    from coterie.research.papers.cells import Book
+    from coterie.research.papers.jobs import loader
+    from coterie.research.papers.state import Clock, missing
 
     runs = ledger.read()
     book, clock, jobs = Book(runs), Clock(runs), []

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from coterie import runs
-from coterie.files import write_atomic
+from coterie.storage import runs
+from coterie.storage.atomic import write_atomic
 
-from .flags import Parser, UsageError
+from .method_args import Parser, UsageError
 from .source import add_data_flags, data_options, load
 
 

@@ -1,8 +1,8 @@
 """``coterie report``: write the HTML page of a run."""
 
-from coterie import runs
+from coterie.storage import runs
 
-from .flags import Parser
+from .method_args import Parser
 from .source import known_labels, reload
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from coterie.hints import did_you_mean
+from coterie.runtime.hints import did_you_mean
 
-from .flags import Parser, UsageError, names, whole
+from .method_args import Parser, UsageError, names, whole
 
 OPTIONS = (
     "columns",
@@ -105,7 +105,7 @@ def check_same(path, stored: dict, dataset, way_out: str):
 
 def absolute(source: str) -> str:
     """A path that still holds when the run is resumed from another folder; names stay names."""
-    from coterie.data import named
+    from coterie.data.sets import named
 
     is_path = named.canonical(source) is None and Path(source).exists()
     return str(Path(source).resolve()) if is_path else source

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coterie.runs import Run
+from coterie.storage.runs import Run
 
 BAR = 24  # columns of the longest bar
 MOST_BARS = 30

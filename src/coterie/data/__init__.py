@@ -8,9 +8,9 @@ _HOMES = {
     "DataError": "errors",
     "Recipe": "recipe",
     "load": "reading",
-    "available": "named",
-    "describe": "named",
-    "fetch": "download",
+    "available": "sets.named",
+    "describe": "sets.named",
+    "fetch": "sets.download",
 }
 
 __all__ = [

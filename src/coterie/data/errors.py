@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..hints import closest
+from ..runtime.hints import closest
 
 
 class DataError(ValueError):

@@ -121,7 +121,7 @@ def _read(source, ask: Options, data_dir) -> Dataset:
 
 
 def _from_string(source: str | Path, ask: Options, data_dir) -> Dataset:
-    from . import named
+    from .sets import named
 
     if isinstance(source, str) and named.canonical(source) is not None:
         if Path(source).exists():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.files import write_atomic
+from coterie.storage.atomic import write_atomic
 
 from .errors import DataError
 

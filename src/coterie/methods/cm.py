@@ -6,13 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..batch import Batch, Terms
-from ..data.rows import Rows
-from ..head import Head
-from ..nets import Identity
-from ..params import param
-from ..parts.centers import kmeans
-from ..parts.cm import (
+from ..estimator.params import param
+from ..math.centers import kmeans
+from ..math.cm import (
     ambiguity,
     centers_of,
     cm_terms,
@@ -21,14 +17,18 @@ from ..parts.cm import (
     stack,
     start_from,
 )
-from ..parts.penalty import dirichlet_penalty
-from ..phases import Call, Phase
-from ..rng import numpy_rng, torch_rng
+from ..math.losses import dirichlet_penalty
+from ..nets import Identity
+from ..runtime.rng import numpy_rng, torch_rng
+from ..train.batch import Batch, Terms
+from ..train.head import Head
+from ..train.plan import Call, Phase
+from ..train.rows import Rows
+from .baselines.kmeans import FlatRows
 from .codeless import WithoutAutoencoder
-from .kmeans import FlatRows
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from ..train.engine import Engine
 
 # default strength of the prior: it grows with the rows' variance, as the other terms do, so that
 # the same clusters come out in another unit of length
@@ -44,7 +44,7 @@ def centers_in(head: Head) -> torch.Tensor:  # -> (r, k, d)
 
 
 def prior_term(shares: torch.Tensor, head: Head) -> torch.Tensor:  # (r, k) -> ()
-    """E4 as a mean over restarts; the strength counts for each row (see `parts.cm.per_row`)."""
+    """E4 as a mean over restarts; the strength counts for each row (see `math.cm.per_row`)."""
     return dirichlet_penalty(shares, 1 + head.strength).mean()
 
 

@@ -6,16 +6,16 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import Clusterer
-from ..data.rows import Rows
-from ..head import Head
+from ..estimator.base import Clusterer
+from ..estimator.params import param
+from ..math.assign import squared_distances
+from ..math.centers import kmeans
+from ..math.kmeans import CHUNK_VALUES
 from ..nets import Identity
-from ..params import param
-from ..parts.assign import squared_distances
-from ..parts.centers import kmeans
-from ..parts.lloyd import CHUNK_VALUES
-from ..rng import numpy_rng
-from .kmeans import FlatRows
+from ..runtime.rng import numpy_rng
+from ..train.head import Head
+from ..train.rows import Rows
+from .baselines.kmeans import FlatRows
 
 
 def log_joint(z: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)

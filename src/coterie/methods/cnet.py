@@ -7,21 +7,21 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..batch import Batch, Terms
-from ..data.rows import Rows
-from ..deep import DeepClusterer
-from ..head import Head
-from ..nets.code import move_code
-from ..params import param
-from ..parts.centers import kmeans
-from ..parts.cm import cm_terms, near_frame, random_start, stack, start_from
-from ..parts.penalty import orthonormality, squared_error
-from ..phases import Call, Phase
-from ..rng import derive
+from ..estimator.deep import DeepClusterer
+from ..estimator.params import param
+from ..math.centers import kmeans
+from ..math.cm import cm_terms, near_frame, random_start, stack, start_from
+from ..math.losses import orthonormality, squared_error
+from ..nets.rescale import move_code
+from ..runtime.rng import derive
+from ..train.batch import Batch, Terms
+from ..train.head import Head
+from ..train.plan import Call, Phase
+from ..train.rows import Rows
 from .cm import Generative, centers_in, gamma_of, prior_term, strength_of, total_variance
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from ..train.engine import Engine
 
 TENSORS = ("encoder", "encoder_bias", "decoder", "decoder_bias")
 WIDE_CODE, NARROW_CODE = 100, 10
@@ -48,7 +48,7 @@ class CNet(Generative, DeepClusterer):
     whatever else was tried (20 codes, other rates and lengths, terms that grow, augmentation); with
     30 at .51, with 100 at .55 and .61 (one or two seeds each). Pre-trained it gained 7 points.
 
-    Many wide rows are pre-trained by the papers' network (see `sizing.MANY`), whose code is
+    Many wide rows are pre-trained by the papers' network (see `train.settings.MANY`), whose code is
     clustered best when it is narrow: on 20,000 rows of MNIST 100 codes started at an NMI of .48 and
     stayed there, 10 codes (the paper's number for MNIST) started at .61 and had .67 after an epoch.
     On all of MNIST the latter end at an ARI of .81 (published .79; one seed). From a random start

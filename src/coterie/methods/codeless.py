@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from ..deep import DeepClusterer
+from ..estimator.deep import DeepClusterer
 
 
 class WithoutAutoencoder(DeepClusterer):

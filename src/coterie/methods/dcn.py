@@ -6,15 +6,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..batch import Batch, Step, Terms, View
-from ..deep import DeepClusterer
-from ..head import Head
-from ..params import param
-from ..parts.assign import squared_distances
-from ..parts.centers import kmeans, running_mean
-from ..phases import Call, Phase
-from ..pretrain import reconstruction
-from .kmeans import gaussian_scores
+from ..estimator.deep import DeepClusterer
+from ..estimator.params import param
+from ..math.assign import squared_distances
+from ..math.centers import kmeans, running_mean
+from ..train.batch import Batch, Step, Terms, View
+from ..train.head import Head
+from ..train.plan import Call, Phase
+from ..train.pretrain import reconstruction
+from .baselines.kmeans import gaussian_scores
 
 
 class DCN(DeepClusterer):

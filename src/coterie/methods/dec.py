@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..batch import Batch, Terms, View
-from ..deep import DeepClusterer
-from ..head import Head
-from ..params import param
-from ..parts.assign import collapsed, in_blocks, kl, student_t, target_distribution
-from ..parts.lloyd import kmeans
-from ..phases import TrainingError
+from ..estimator.deep import DeepClusterer
+from ..estimator.params import param
+from ..math.assign import collapsed, in_blocks, kl, student_t, target_distribution
+from ..math.kmeans import kmeans
+from ..train.batch import Batch, Terms, View
+from ..train.head import Head
+from ..train.plan import TrainingError
 
 
 class DEC(DeepClusterer):

@@ -9,18 +9,18 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..batch import Batch, Terms, View
-from ..deep import DeepClusterer
-from ..head import Head
-from ..params import param
-from ..parts.centers import KMeansResult, kmeans, within_scatter
-from ..parts.penalty import squared_error
-from ..phases import Call, Phase
-from ..sizing import FEW
-from .kmeans import gaussian_scores
+from ..estimator.deep import DeepClusterer
+from ..estimator.params import param
+from ..math.centers import KMeansResult, kmeans, within_scatter
+from ..math.losses import squared_error
+from ..train.batch import Batch, Terms, View
+from ..train.head import Head
+from ..train.plan import Call, Phase
+from ..train.settings import FEW
+from .baselines.kmeans import gaussian_scores
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from ..train.engine import Engine
 
 STRATEGIES = ("last", "random", "all", "random_raw", "all_raw")
 CLEARLY = 1e-3  # a fresh k-means wins if its inertia is lower by this share

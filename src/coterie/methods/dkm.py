@@ -7,20 +7,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..batch import Batch, Terms, View
-from ..deep import DeepClusterer
-from ..head import Head
-from ..params import param
-from ..parts.assign import (
-    cosine_distances,
-    fuzzy_membership,
-    in_blocks,
-    softmin,
-    squared_distances,
-)
-from ..parts.centers import kmeans
-from ..phases import Call, Phase
-from ..pretrain import reconstruction
+from ..estimator.deep import DeepClusterer
+from ..estimator.params import param
+from ..math.assign import cosine_distances, fuzzy_membership, in_blocks, softmin, squared_distances
+from ..math.centers import kmeans
+from ..train.batch import Batch, Terms, View
+from ..train.head import Head
+from ..train.plan import Call, Phase
+from ..train.pretrain import reconstruction
 
 
 def temperature_levels(levels: int, first: float = 0.1) -> list[float]:

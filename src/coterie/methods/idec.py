@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 
-from ..batch import Batch, Terms
-from ..head import Head
-from ..params import param
-from ..pretrain import reconstruction
+from ..estimator.params import param
+from ..train.batch import Batch, Terms
+from ..train.head import Head
+from ..train.pretrain import reconstruction
 from .dec import DEC
 
 

@@ -8,11 +8,11 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.palette import PALETTE
-from coterie.state import write_bytes
+from coterie.storage.tensors import write_bytes
 
-from . import maps, svg
-from .deck import number
-from .pack import b64
+from . import charts, maps
+from .all_cards import number
+from .encode import b64
 from .page import pack_map, render
 from .sections import duration
 
@@ -132,7 +132,7 @@ def _tables(grouped, field):
                         "best": m in medians and medians[m] == best,
                         "median": number(medians[m]) if m in medians else "–",
                         "spread": f"{number(min(vs))} – {number(max(vs))}" if len(vs) > 1 else "",
-                        "chart": svg.strips([(m, vs)], low, high, width=260),
+                        "chart": charts.strips([(m, vs)], low, high, width=260),
                     }
                     for m, vs in values.items()
                 ],

@@ -8,7 +8,7 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
-from coterie.parts.graph import neighbours
+from coterie.math.graph import neighbours
 
 TSNE_ROWS = 5000  # fitted rows; the others are placed between them
 CHUNK = 20_000

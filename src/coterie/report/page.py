@@ -8,14 +8,14 @@ import jinja2
 import numpy as np
 
 from coterie.palette import PALETTE, css
-from coterie.progress import Progress
-from coterie.state import write_bytes
+from coterie.runtime.progress import Progress
+from coterie.storage.tensors import write_bytes
 
-from . import baselines, extras, maps, sections, svg, words
-from .deck import deck
-from .facts import gather, raw_parts
-from .pack import b64, bytes_of, pack_ids, policy
-from .pictures import Canvas, sprites
+from . import baselines, charts, maps, model_pictures, sections, sentences
+from .all_cards import deck
+from .cluster_stats import gather, raw_parts
+from .encode import b64, bytes_of, pack_ids, policy
+from .row_pictures import Canvas, sprites
 
 FOLD = 24  # above this many groups the cards are closed until asked for
 TEXT_BYTES = 4_000_000  # what hover lines of texts may take
@@ -68,10 +68,10 @@ def _page(run_dir, model, dataset, labels, seed, step):
     title = getattr(model, "title", "") or type(model).__name__
     cards = deck(facts, model, dataset, canvas, seed, parts)
     step(85)
-    paths = extras.paths(model, canvas, facts)
-    spaces = extras.spaces(model, dataset.X, canvas, facts)
+    paths = model_pictures.paths(model, canvas, facts)
+    spaces = model_pictures.spaces(model, dataset.X, canvas, facts)
     if spaces:
-        spaces["chart"] = svg.histogram(
+        spaces["chart"] = charts.histogram(
             spaces["beta"],
             "weight of each dimension",
             None,
@@ -96,22 +96,22 @@ def _page(run_dir, model, dataset, labels, seed, step):
         "lines": _lines(dataset, facts),
         "near": None if near is None else b64(near),
         "paths": paths or None,
-        "path_steps": extras.STEPS,
+        "path_steps": model_pictures.STEPS,
     }
     return render(
         "report.html.j2",
         ("map.js", "theme.js", "report.js"),
         data,
-        page_title=f"{words.headline(facts)}: {facts.name}",
+        page_title=f"{sentences.headline(facts)}: {facts.name}",
         crumb=f"{facts.name} · {title}",
-        headline=words.headline(facts),
-        sentences=words.sentences(facts, title, beside),
-        warnings=words.warnings(
+        headline=sentences.headline(facts),
+        sentences=sentences.sentences(facts, title, beside),
+        warnings=sentences.warnings(
             facts, getattr(model, "history_", ()), getattr(model, "notes_", ())
         ),
-        first_look=words.first_look(parts),
+        first_look=sentences.first_look(parts),
         tiles=sections.tiles(facts, model),
-        size_bar=svg.size_bar(facts.sizes),
+        size_bar=charts.size_bar(facts.sizes),
         noun=facts.noun,
         n=f"{facts.n:,}",
         k=facts.k,
@@ -175,7 +175,7 @@ def _lines(dataset, facts):
     """The beginning of each text, as much as fits."""
     if facts.kind != "text" or dataset.texts is None:
         return None
-    from .cards import clip
+    from .cluster_cards import clip
 
     most = int(min(140, max(20, TEXT_BYTES / max(1, facts.n))))
     return [clip(t, most) for t in dataset.texts]

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from coterie.versions import versions
+from coterie.runtime.versions import versions
 
-from . import svg
-from .deck import number
-from .facts import percent
+from . import charts
+from .all_cards import number
+from .cluster_stats import percent
 
 NOT_LOSSES = {"phase", "epoch", "step", "seconds", "rows_per_second"}
 COUNTS = ("clusters_used", "smallest_share", "largest_share")
@@ -98,7 +98,7 @@ def confidence_chart(facts):
     if not facts.has_rivals:
         return ""
     bars = np.histogram(facts.confidence, bins=30, range=(0, 1))[0]
-    return svg.histogram(
+    return charts.histogram(
         bars.tolist(),
         "confidence of all rows, from 0 to 1",
         None,
@@ -136,7 +136,7 @@ def curves(history):
                 "name": label,
                 "first": number(values[0]),
                 "last": number(values[-1]),
-                "chart": svg.curve(values, f"{label} over {len(values)} epochs", phases),
+                "chart": charts.curve(values, f"{label} over {len(values)} epochs", phases),
             }
         )
     return out

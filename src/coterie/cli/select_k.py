@@ -1,0 +1,112 @@
+"""``coterie select-k``: how many clusters? Three curves, and an answer only where they agree."""
+
+import csv
+import io
+from pathlib import Path
+
+from .method_args import Parser, UsageError, whole
+from .source import add_data_flags, data_options, load_for
+from .summary import console
+
+DESCRIPTION = """Fit a method for each number of clusters and look at stability over seeds,
+silhouette, and what merging costs. No labels are used. Where the curves disagree the answer is
+"no clear answer": believe that, and decide by what the clusters are for.
+
+  coterie select-k usps --method kith --from 2 --to 20 --out runs/usps-k"""
+
+FILES = ("curves.csv", "curves.png")
+
+
+def run(argv: list[str]) -> int:
+    from coterie import registry
+
+    parser = Parser(
+        prog="coterie select-k",
+        usage="coterie select-k DATA [--method M] --from A --to B [--out DIR]",
+        description=DESCRIPTION,
+    )
+    parser.add_argument("data", metavar="DATA", help="as for coterie fit")
+    parser.add_argument(
+        "--method", default=registry.DEFAULT, metavar="M[:V]", help=f"(default: {registry.DEFAULT})"
+    )
+    parser.add_argument("--from", dest="low", type=whole, default=2, metavar="A")
+    parser.add_argument("--to", dest="high", type=whole, default=20, metavar="B")
+    parser.add_argument(
+        "--seeds",
+        type=whole,
+        default=2,
+        metavar="N",
+        help="fits at each k, at least 2 (default: 2)",
+    )
+    parser.add_argument("--out", metavar="DIR", help="(default: runs/DATA-METHOD-k)")
+    parser.add_argument("--overwrite", action="store_true", help="replace earlier curves")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--threads", type=whole, metavar="N")
+    parser.add_argument("--quiet", action="store_true", help="only the answer")
+    add_data_flags(parser)
+    args = parser.parse_strictly(argv)
+    if not 2 <= args.low < args.high:
+        raise UsageError(f"--from {args.low} --to {args.high} is no range; begin at 2 or more")
+
+    from coterie import select_k
+    from coterie.storage import runs
+
+    from .bench import read_method, read_settings
+
+    cls, variant = read_method(args.method)
+    settings = cls.variants.get(variant, {}) | read_settings(args.set, [cls.key]).get(cls.key, {})
+    dataset = load_for(cls.words, args.data, data_options(args))
+    rows = round(select_k.SHARE * len(dataset))
+    if args.high > rows:
+        raise UsageError(
+            f"each fit sees {rows} of the {len(dataset)} rows of {dataset.name}, but --to is "
+            f"{args.high}; lower --to or give more rows"
+        )
+    out = Path(args.out or f"runs/{Path(args.data).stem}-{cls.key}-k")
+    there = next((path for path in (out / name for name in FILES) if path.exists()), None)
+    if there and not args.overwrite:
+        raise UsageError(f"{there} exists; choose another --out or use --overwrite")
+    out.mkdir(parents=True, exist_ok=True)
+
+    def make(k: int, seed: int):
+        return cls(n_clusters=k, random_state=seed, **settings)
+
+    def tell(k: int):
+        if not args.quiet:
+            print(f"k = {k} of {args.high}", flush=True)
+
+    with runs.threads_held(args.threads):
+        ks = list(range(args.low, args.high + 1))
+        found = select_k.study(make, dataset.X, ks, tuple(range(args.seeds)), tell)
+    write(found, out)
+    if not args.quiet:
+        show(found)
+    print(found.verdict())
+    return 0
+
+
+def write(found, out: Path) -> None:
+    """The curves as a table and as a picture."""
+    from coterie import select_k
+    from coterie.storage.atomic import write_atomic
+
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["k", *found.curves])
+    table.writerows(zip(found.k, *([f"{v:.6g}" for v in c] for c in found.curves.values())))
+    table_name, picture_name = FILES
+    write_atomic(out / table_name, text.getvalue().encode())
+    select_k.draw(found, out / picture_name)
+
+
+def show(found) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("k", *found.curves):
+        table.add_column(title, justify="right")
+    for i, k in enumerate(found.k):
+        marks = ("*" if found.votes.get(name) == k else " " for name in found.curves)
+        cells = (f"{c[i]:.3f}{m}" for c, m in zip(found.curves.values(), marks))
+        table.add_row(str(k), *cells)
+    console().print(table)

@@ -1,0 +1,1 @@
+"""Named data sets: built-in, stored, derived and generated."""

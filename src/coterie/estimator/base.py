@@ -1,0 +1,278 @@
+"""Clusterer: the estimator contract that every method shares (parameters, fit, predict, save)."""
+
+import dataclasses
+import time
+from typing import Any, ClassVar, dataclass_transform
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from ..data.arrays import channels_last, from_tensor
+from ..data.dataset import Dataset
+from ..data.frames import check_columns, is_frame
+from ..data.options import warn
+from ..data.ranges import warn_other_unit
+from ..nets import Identity
+from ..runtime.processes import all_gather, current, sharing
+from ..runtime.rng import resolve_seed
+from ..train.head import Head
+from ..train.rows import Rows
+from ..train.scaling import check_finite, fit_scaling
+from . import saving
+from .paper import published
+from .params import check_params, param
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
+class _Dataclass:
+    """Makes every subclass a dataclass, so that a field is declared once and nowhere repeated."""
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(eq=False, repr=False, kw_only=True)(cls)
+
+
+class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
+    """A clustering method: rows -> network -> latents -> scores, the largest score is the label.
+
+    A subclass declares fields with `param` and fills `_fit`, which leaves `network_` and `head_`
+    behind; `assign` turns latents and head into scores. Everything else is inherited, and
+    `labels_` equals `predict(X)` because it is computed by it.
+    """
+
+    key: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
+    variants: ClassVar[dict[str, dict]] = {}  # short names of the rows in the papers' tables
+    tiny: ClassVar[dict] = {}  # settings under which a fit takes milliseconds, for tests
+    scores_are_probabilities: ClassVar[bool] = True
+    _n_rows = 0  # of the data that were fitted
+    words: ClassVar[int] = 2000  # that texts are described by, if the reader is not told otherwise
+
+    n_clusters: int = param(8, "number of clusters", ge=1, kw_only=False)
+    random_state: Any = param(None, "seed; None draws a new one for each fit", group="run")
+    scale: str = param(
+        "auto",
+        "input scaling: auto, none, unit (divide by the largest value), symmetric (to -1..1), "
+        "global, standard",
+        choices=("auto", "none", "unit", "symmetric", "global", "standard"),
+    )
+    verbose: int = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
+
+    # -- hooks ------------------------------------------------------------------------------
+    def _fit(self, rows: Rows) -> None:
+        """Set `network_`, `head_`, and if there is something to tell `history_`, `seconds_`."""
+        raise NotImplementedError
+
+    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        return Identity(shape)
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
+        """(n, d) -> (n, k) scores; argmax is the label."""
+        raise NotImplementedError
+
+    # -- the estimator ----------------------------------------------------------------------
+    def fit(self, X: Any, y: Any = None) -> "Clusterer":
+        """Learn the clusters of X. `y` exists for scikit-learn's sake and is never looked at."""
+        check_params(self)
+        source = self._check(X, reset=True)
+        if source.shape[0] < self.n_clusters:
+            raise ValueError(
+                f"n_samples={source.shape[0]} should be >= n_clusters={self.n_clusters}; "
+                "lower n_clusters or give more rows"
+            )
+        world = self._world()
+        with sharing(world):
+            self.seed_ = resolve_seed(self.random_state)
+            if world.size > 1:  # each process has drawn its own: all take the leader's
+                self.seed_ = int(all_gather(world, torch.tensor(self.seed_))[0])
+            self._fit_source(source)
+        return self
+
+    def _world(self) -> Any:
+        """The processes that fit together: those of whoever calls, unless a method knows more."""
+        return current()
+
+    def _fit_source(self, source: Any) -> None:
+        self.scaling_ = fit_scaling(source, self.scale)
+        rows = Rows(source, self.scaling_)
+        self.input_shape_, self.row_shape_ = tuple(source.shape[1:]), rows.shape
+        self._n_rows = rows.n
+        self.history_: list[dict] = []
+        self.seconds_: dict[str, float] = {}
+        self.notes_: list[str] = []
+        # nothing outside notices our random numbers, whatever a user's module draws
+        begin = time.perf_counter()
+        with torch.random.fork_rng(devices=[]):
+            self._fit(rows)
+        self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
+        self.labels_ = self._labels(rows)
+        self._check_labels()
+
+    def _check_labels(self) -> None:
+        """Tell of a result that is none."""
+
+    def predict(self, X: Any) -> np.ndarray:  # (n,) int
+        """Cluster of each row, in the order of the rows."""
+        return self._labels(self._rows(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # (n, k) float32, rows sum to 1
+        """Soft assignment by the method's own rule."""
+        return self._map(self._rows(X), lambda z: self.probabilities(self.assign(z, self.head_)))
+
+    def predict_both(self, X: Any) -> tuple[np.ndarray, np.ndarray]:  # (n,) int, (n, k) float32
+        """`predict` and `predict_proba` from one pass over the rows."""
+
+        def both(z: torch.Tensor) -> torch.Tensor:
+            scores = self.assign(z, self.head_)
+            labels = scores.argmax(1, keepdim=True).to(torch.float32)
+            return torch.cat([labels, self.probabilities(scores)], 1)
+
+        found = self._map(self._rows(X), both)
+        return found[:, 0].astype(np.int64), found[:, 1:]
+
+    def transform(self, X: Any) -> np.ndarray:  # (n, d) float32
+        """Embedding of each row."""
+        return self._map(self._rows(X), self.embed)
+
+    def embed(self, latents: torch.Tensor) -> torch.Tensor:
+        """What `transform` shows of the latents."""
+        return latents
+
+    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores if self.scores_are_probabilities else torch.softmax(scores, 1)
+
+    @property
+    def _n_features_out(self) -> int:
+        with torch.inference_mode():
+            latents = self.network_.encode(torch.zeros(2, *self.row_shape_))
+            return int(self.embed(latents).shape[1])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names for scikit-learn's pipelines: dec0, dec1, ..."""
+        check_is_fitted(self, "head_")
+        prefix = type(self).__name__.lower()
+        return np.asarray([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)
+
+    def save(self, folder: Any, *, overwrite: bool = False) -> None:
+        """Write model.safetensors and model.json; `coterie.load(folder)` brings it back.
+
+        A model that is there already is only replaced with `overwrite`, that of a run never.
+        """
+        check_is_fitted(self, "head_")
+        saving.save(self, folder, overwrite)
+
+    @classmethod
+    def paper(cls, dataset: str, *, variant: str | None = None, **overrides: Any) -> "Clusterer":
+        """This method with its paper's settings for a data set (presets/KEY.toml)."""
+        if variant and variant not in cls.variants:
+            known = ", ".join(filter(None, cls.variants)) or "none"
+            raise ValueError(f"{cls.__name__} has no variant {variant!r}; there are: {known}")
+        row = cls.variants[variant] if variant else {}
+        return cls(**{**published(cls, dataset, variant), **row, **overrides})
+
+    # -- helpers ----------------------------------------------------------------------------
+    def _after_fit(self) -> None:
+        """Attributes that can be read off network and head (also after load)."""
+
+    def _check(self, X: Any, reset: bool) -> Any:
+        """Anything array-like -> ndarray, memory map or CSR with finite numbers (checked later)."""
+        if isinstance(X, Dataset):
+            X = X.X
+        if isinstance(X, torch.Tensor):
+            X = from_tensor(X)
+        if isinstance(X, list) and X and all(isinstance(x, str) for x in X):
+            raise ValueError(
+                f"X is {len(X)} texts, and methods want numbers; data = coterie.load_data(X) makes "
+                "them, and load_data(new_texts, recipe=data.recipe) the same ones of new texts"
+            )
+        if is_frame(X):
+            check_columns(X)
+        if isinstance(X, np.ndarray) and X.ndim == 4:
+            X = channels_last(X, "X", warn)
+        if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:
+            # scikit-learn's check would read the whole file into memory
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            source = X
+        else:
+            source = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                allow_nd=True,
+                ensure_min_samples=2 if reset else 1,
+                dtype=None if _numeric(X) else "numeric",
+                ensure_all_finite=False,
+            )
+        if sp.issparse(source) and not source.has_canonical_format:
+            source = source.copy()  # the halves of an entry are one number
+            source.sum_duplicates()
+        if not sp.issparse(source) and source.dtype.kind not in "fiub":
+            source = source.astype(np.float32)
+        if not sp.issparse(source) and source.ndim > 4:
+            raise ValueError(
+                f"Found array with dim {source.ndim}; images are (n, h, w) or (n, h, w, c)"
+            )
+        if not reset and tuple(source.shape[1:]) != self.input_shape_:
+            raise ValueError(
+                f"X has rows of shape {tuple(source.shape[1:])}, but {type(self).__name__} was "
+                f"fitted with {self.input_shape_}; give rows of that shape"
+            )
+        if not reset and source.ndim > 2 and self.scaling_.choice == "unit":
+            warn_other_unit(source, 1 / float(self.scaling_.factor))
+        return source
+
+    def _check_clusters(self, *clusters: int) -> None:
+        check_is_fitted(self, "head_")
+        for cluster in clusters:
+            if not 0 <= cluster < self.n_clusters:
+                raise ValueError(
+                    f"cluster={cluster} but there are {self.n_clusters}; "
+                    f"give a number from 0 to {self.n_clusters - 1}"
+                )
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self, "head_")
+        source = self._check(X, reset=False)
+        check_finite(source)
+        return Rows(source, self.scaling_)
+
+    def _map(self, rows: Rows, function: Any) -> np.ndarray:
+        """Apply encode and a function to all rows in chunks; memory does not grow with n."""
+        world = current()
+        mine = rows.through(self.network_, *world.span(rows.n), then=function)
+        return world.concat(mine, rows.n).numpy()
+
+    def _labels(self, rows: Rows) -> np.ndarray:
+        return self._map(rows, lambda z: self.assign(z, self.head_).argmax(1))
+
+    def _to_input(self, x: np.ndarray) -> np.ndarray:
+        """Channel-first scaled rows -> the user's shape and units."""
+        if x.ndim == 4:
+            x = x[:, 0] if len(self.input_shape_) == 2 else x.transpose(0, 2, 3, 1)
+        return self.scaling_.undo(x)
+
+    def _html_repr(self) -> str:
+        from .html import html_card
+
+        return html_card(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.three_d_array = True
+        # scikit-learn's sparse check reads this tag of whatever has predict_proba
+        tags.classifier_tags = ClassifierTags(multi_class=True)
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _numeric(X: Any) -> bool:
+    return getattr(getattr(X, "dtype", None), "kind", "O") in "fiub"

@@ -1,0 +1,82 @@
+"""The graph of nearest neighbours: exact in blocks, by cells when there are many rows."""
+
+import numpy as np
+import torch
+
+from .assign import squared_distances
+from .kmeans import kmeans
+
+BLOCK = 2**24  # distances held at a time
+EXACT_ROWS = 30_000  # beyond, the work of comparing all pairs would outgrow the training
+CELL_ROWS = 400  # rows of a cell, on average
+PROBES = 12  # cells that are searched for the neighbours of a cell's rows
+
+
+@torch.no_grad()
+def neighbours(z, k, rng, exact_rows=EXACT_ROWS):  # (n, d) -> (n, k) int64
+    """The k nearest other rows of each row, nearest first; approximate above `exact_rows`."""
+    n = len(z)
+    if not 1 <= k < n:
+        raise ValueError(f"k={k} neighbours of {n} rows: choose k between 1 and {n - 1}")
+    return exact(z, k) if n <= exact_rows else by_cells(z, k, rng)
+
+
+def exact(z, k):  # (n, d) -> (n, k)
+    """Compare all pairs, a block of rows at a time."""
+    n = len(z)
+    z = z - z.mean(0)
+    out = torch.empty(n, k, dtype=torch.int64)
+    step = max(1, BLOCK // n)
+    for start in range(0, n, step):
+        rows = torch.arange(start, min(start + step, n))
+        out[start : start + step] = _nearest(z[rows], z, k, rows)
+    return out
+
+
+def _nearest(queries, z, k, own):  # (b, d), (n, d), (b,) own places in z -> (b, k)
+    distances = squared_distances(queries, z)
+    distances[torch.arange(len(queries)), own] = torch.inf
+    return distances.topk(k, largest=False).indices
+
+
+def by_cells(z, k, rng, cell_rows=CELL_ROWS, probes=PROBES):  # (n, d) -> (n, k)
+    """Search the cells around a row's own cell only; work grows with n, not with its square.
+
+    Cells are those of a short k-means on a sample. The neighbours of all rows of a cell are
+    looked for in the `probes` cells with the nearest centres.
+    """
+    n = len(z)
+    z = z - z.mean(0)
+    count = max(2, round(n / cell_rows))
+    sample = torch.from_numpy(np.sort(rng.choice(n, min(n, 40 * count), replace=False)))
+    centers = kmeans(z[sample], count, rng=rng, n_init=1, max_iter=5).centers
+    cell = torch.cat([squared_distances(part, centers).argmin(1) for part in z.split(8192)])
+    order = torch.argsort(cell, stable=True)
+    ends = torch.bincount(cell, minlength=count).cumsum(0).tolist()
+    members = [order[a:b] for a, b in zip([0, *ends], ends)]
+    near = squared_distances(centers, centers).argsort(dim=1, stable=True)
+    out = torch.empty(n, k, dtype=torch.int64)
+    for c, rows in enumerate(members):
+        if not len(rows):
+            continue
+        found, total = [], 0
+        for p, other in enumerate(near[c].tolist()):
+            if p >= probes and total > k:
+                break
+            found.append(members[other])
+            total += len(members[other])
+        pool = torch.cat(found)
+        pool, _ = pool.sort()
+        step = max(1, BLOCK // len(pool))
+        for part in rows.split(step):
+            own = torch.searchsorted(pool, part)
+            out[part] = pool[_nearest(z[part], z[pool], k, own)]
+    return out
+
+
+@torch.no_grad()
+def smooth(values, graph, rows=None):  # (n, c), (n, k) -> (n, c)
+    """Mean over the neighbours of each row (or of `rows`)."""
+    graph = graph if rows is None else graph[rows]
+    step = max(1, BLOCK // (graph.shape[1] * values.shape[1]))
+    return torch.cat([values[part].mean(1) for part in graph.split(step)])

@@ -1,0 +1,96 @@
+"""Rows as k-means passes over them: centred or sparse, in chunks, this process's part of them."""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from coterie.runtime.processes import current
+
+IN_MEMORY_VALUES = 2**26  # a tensor up to this size is centred once, a larger one per chunk
+NOT_FINITE = "z has NaN or infinite values; clean or scale the rows first"
+
+
+class CenteredRows:
+    """Rows minus their mean, chunk by chunk: far from the origin float32 has too few digits."""
+
+    def __init__(self, z, chunk):
+        self.z, self.chunk, self.ready = z, chunk, False
+        self.n = len(z) if torch.is_tensor(z) else z.n
+        self.world = current()
+        self.start, self.stop = self.world.span(self.n)
+        first = self._slice(0, 1)
+        self.dtype, self.d = first.dtype, first.shape[1]
+        moments = torch.zeros(2, self.d, dtype=torch.float64)
+        for rows in self._raw():
+            rows = rows.double()
+            moments[0] += rows.sum(dim=0)
+            moments[1] += rows.square().sum(dim=0)
+        mean, square = self.world.sum(moments) / self.n
+        self.mean = mean.to(self.dtype)
+        self.second_moment = float(square.sum())
+        self.variance = float((square - mean.square()).clamp_min(0).mean())
+        if not np.isfinite(self.second_moment):
+            raise ValueError(NOT_FINITE)
+        if torch.is_tensor(z) and z.numel() <= IN_MEMORY_VALUES:
+            self.z, self.ready = z - self.mean, True
+
+    def _slice(self, start, stop):
+        return self.z[start:stop] if torch.is_tensor(self.z) else self.z.slice(start, stop)
+
+    def _raw(self):
+        for start in range(self.start, self.stop, self.chunk):
+            yield self._slice(start, min(start + self.chunk, self.stop))
+
+    def __iter__(self):
+        for rows in self._raw():
+            yield rows if self.ready else rows - self.mean
+
+    def take(self, index):
+        """Rows at sorted positions `index` (numpy); each process reads its own, all get all."""
+        if self.ready:
+            return self.z[torch.from_numpy(index)]
+        picked = torch.zeros(len(index), self.d, dtype=self.dtype)
+        start = self.start
+        for rows in self:
+            low, high = np.searchsorted(index, [start, start + len(rows)])
+            picked[low:high] = rows[torch.from_numpy(index[low:high] - start)]
+            start += len(rows)
+        return self.world.sum(picked)  # a row is non-zero in one process only
+
+
+class SparseRows:
+    """Rows of a CSR matrix, chunk by chunk, not centred: most of their values are at the origin."""
+
+    ready = False  # seeded like rows from disk, so that both kinds draw the same
+
+    def __init__(self, z, chunk):
+        self.z, self.chunk = z, chunk
+        self.n, self.d = z.shape
+        self.world = current()
+        self.start, self.stop = self.world.span(self.n)
+        self.dtype = torch.from_numpy(z.data[:0]).dtype
+        self.mean = torch.zeros(self.d, dtype=self.dtype)
+        mean = np.asarray(z.mean(axis=0, dtype=np.float64)).ravel()
+        self.second_moment = square_sum(z) / self.n
+        self.variance = max(self.second_moment - float(mean @ mean), 0.0) / self.d
+        if not np.isfinite(self.second_moment):
+            raise ValueError(NOT_FINITE)
+
+    def __iter__(self):
+        for start in range(self.start, self.stop, self.chunk):
+            yield self.z[start : min(start + self.chunk, self.stop)]
+
+    def take(self, index):
+        return self.z[index]
+
+
+def norms_of(rows):  # (b, d) tensor or CSR -> (b,), squared
+    if sp.issparse(rows):
+        return torch.from_numpy(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    return rows.square().sum(dim=1)
+
+
+def square_sum(rows):  # (b, d) tensor or CSR -> float
+    if sp.issparse(rows):
+        return float(np.square(rows.data, dtype=np.float64).sum())
+    return float(rows.square().sum(dtype=torch.float64))

@@ -1,0 +1,296 @@
+"""ACe/DeC: the embedding split into what clusters and what does not (Miklautz et al. 2021)."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ...estimator.deep import DeepClusterer
+from ...estimator.params import param
+from ...math.assign import squared_distances
+from ...math.axes import (
+    InSpace,
+    axis_scatter,
+    betas,
+    gates,
+    logits,
+    masked,
+    nearest,
+    random_rotation,
+    rotated,
+    settle,
+    space_map,
+    unrotated,
+    whitening,
+)
+from ...math.centers import cluster_sums, kmeans, running_mean
+from ...math.losses import squared_error
+from ...math.subspace import beta_optimum
+from ...train.batch import Batch, Step, Terms, View
+from ...train.head import Head
+from ...train.plan import Call, Phase
+from ...train.rows import Rows
+from ..dcn import DCN
+from ..dec import DEC
+from ..dekm import DEKM
+from ..dkm import DKM
+from ..idec import IDEC
+from .spaces import TwoSpaces
+from .start import space_phase
+
+if TYPE_CHECKING:
+    from ...train.engine import Engine
+
+OBJECTIVES = {"dcn": DCN, "dec": DEC, "idec": IDEC, "dkm": DKM, "dekm": DEKM}
+START_ROWS = 20_000  # rows that the start is settled on, at most
+HELD_VARIANCE = 3.0  # variance of the codes in the frame, in those of the rows
+HELD = ("dec", "idec", "dekm")  # objectives that say nothing about beta; see the class
+
+
+class ACeDeC(TwoSpaces):
+    """A space (V, beta) between an autoencoder and a centroid objective.
+
+    Loss of a batch (eq. 5; sums over features, means over rows, no weight between the terms)::
+
+        |V'z - V'c|^2_beta  +  |V'z - V'm|^2_(1-beta)  +  |x - dec(V V'z)|^2
+
+    c is the centre of the row's cluster, m the mean of all rows, |u|^2_beta the sum of
+    beta_j^2 u_j^2. Rows go to the centre that is nearest under the first norm. With A the scatter
+    of an axis within the clusters and B about the mean, the best beta of the axis is B / (A + B):
+    1/2 without clusters, near 1 where they stand apart. That is the start; gradients take over. V
+    starts as a random rotation and is free; the reconstruction keeps it near one.
+
+    Start "random" is the paper's: k-means on half of the random axes; phase "space" moves V and
+    beta alone; k-means in the space they found. But an autoencoder fixes its embedding only up to
+    a linear map, which the decoder undoes, and the scales it happened upon decide what k-means
+    sees. Start "settled" puts a whitening before V and its inverse after V'; then V and beta have
+    closed forms, and alternate with k-means until the labels settle. At each update the whitened
+    codes are stretched to 3 times the total variance of the rows: eq. 5 has no weights, so the
+    scale of the codes, which the decoder undoes, would be one by accident.
+
+    Training: centres are running means of the rows they are given; one without rows in a batch
+    stays. Each update sets them to the mean over all rows and restarts their counts.
+
+    By default the second term teaches V and beta only (`shared_pull`). It is what makes an axis
+    cost something where it does not cluster; as a force on the codes it shrinks what the decoder
+    needs. USPS, NMI of two seeds: .70 and .69 with the force, .75 and .71 without; with
+    augmentation it falls from .73 at the start to .64 with the force and climbs to .79 without.
+
+    Augmentation, with x' the changed row and z' its code: z' is pulled to the centre of z, and each
+    space has its own picture to rebuild::
+
+        |x  - dec(V [g * V'(z  - m)] + V V'm)|^2          g = clamp((beta - 0.55) / 0.45, 0, 1)
+        |x' - dec(V [(1 - g) * V'(z' - m)] + V V'm)|^2
+
+    The paper does not say how its masks look. Plain 1 - beta would let at most half of an axis
+    into the shared space, since beta >= 1/2; g runs from 0, where an axis counts as shared, to 1.
+    Masked axes hold the mean, not 0.
+
+    Other objectives than the paper's "dcn" see the weighted coordinates beta * V'z in place of the
+    embedding, and replace the first term. DKM's is its relaxation. The terms of "dec", "idec" and
+    "dekm" are no scatters that could be weighed against the second term, so beta would run to
+    1: they see the space as it was at the last update, and V and beta learn from eq. 5 as always.
+    As in DEC, the encoder of "dec" learns nothing from the reconstruction.
+
+    Few columns without nonlinear structure want a linear autoencoder of full width, as in the
+    paper's SYNTH: ``hidden=(), embedding_dim=X.shape[1]``.
+    """
+
+    key = "acedec"
+    title = "ACe/DeC"
+    summary = "splits the embedding into a space with the clusters and one that all rows share"
+    reference = "Miklautz et al.: Details (don't) matter: isolating cluster information, 2021"
+    variants = {
+        "plain": {"augment": "none"},
+        "aug": {"augment": "affine"},
+        **{name: {"objective": name} for name in OBJECTIVES},
+    }
+    tiny = {
+        **{"hidden": (16,), "embedding_dim": 4, "n_init": 2},
+        **{"pretrain_epochs": 2, "space_epochs": 1, "epochs": 2},
+    }
+
+    net: Any = param("mlp", "mlp, auto (conv for images), conv, or a module", group="network")
+    # the middle of the paper's three; at 1e-3 training undid a perfect start on OBJECTS
+    lr: float = param(5e-4, "learning rate of clustering", gt=0, group="training")
+    objective: str = param("dcn", "what forms the clusters", choices=tuple(OBJECTIVES))
+    start: str = param(
+        "settled",
+        "settled (closed form on the whitened embedding) or random (the paper's)",
+        choices=("settled", "random"),
+    )
+    space_epochs: float = param(
+        5, "start=random: epochs of V and beta alone", ge=0, group="training"
+    )
+    space_lr: float = param(1e-2, "start=random: their learning rate", gt=0, group="training")
+    shared_pull: bool = param(
+        False, "the second term moves the network too (the paper's)", group="training"
+    )
+
+    # -- the start --------------------------------------------------------------------------
+    def _fit(self, rows: Rows) -> None:
+        self._held_variance = HELD_VARIANCE * rows.sampled_variance()
+        super()._fit(rows)
+
+    def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
+        k, d = self.n_clusters, latents.shape[1]
+        if self.start == "settled":
+            frame = whitening(latents)
+            white = (latents - latents.mean(0)) @ frame[0]
+            some = np.sort(rng.permutation(len(latents))[:START_ROWS])
+            # among many axes half of them are seldom the right ones
+            starts = max(self.n_init, d)
+            V, beta, centers = settle(white[some], k, rng, starts)
+            labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
+            return self.make_head(latents, labels, frame, V, rng)
+        frame = torch.eye(d, dtype=latents.dtype), torch.eye(d, dtype=latents.dtype)
+        V = random_rotation(d, rng).to(latents.dtype)
+        half = latents @ V[:, : max(1, d // 2)]
+        labels = kmeans(half, k, rng=rng, n_init=self.n_init).labels
+        return self.make_head(latents, labels, frame, V, rng)
+
+    def make_head(self, z, labels, frame, V, rng) -> Head:  # (n, d), (n,), 2 of (d, d), (d, d)
+        """Centres of the labels, the best beta for them, and the objective's own tensors."""
+        inner = self._inner.init_head(z, rng)
+        kinds = {k: {n: getattr(inner, n).data for n in names} for k, names in inner.kinds.items()}
+        sums, counts = cluster_sums(z, labels, self.n_clusters)
+        centers = sums / counts[:, None].clamp_min(1)
+        beta = beta_optimum(*axis_scatter(z, labels, centers, frame[0] @ V))
+        kinds["param" if "centers" in kinds["param"] else "state"]["centers"] = centers
+        kinds["param"] |= {"V": V, "b": logits(beta)}
+        kinds["state"] |= {"frame": frame[0], "unframe": frame[1], "shared": z.mean(0)}
+        kinds["state"] |= {"counts": counts, "spread": torch.zeros_like(V)}
+        if self.objective in HELD:
+            kinds["state"]["held"] = frame[0] @ (V * beta)
+        head = Head(kinds["param"], kinds["state"], kinds["rows"])
+        self._hold_scale(z, head)
+        return head
+
+    def _hold_scale(self, z: torch.Tensor, head: Head) -> None:  # (n, d)
+        """Stretch or shrink the frame until the codes vary in it as much as the rows do."""
+        held = getattr(self, "_held_variance", 0.0)  # measured by fit
+        seen = float(((z - z.mean(0)) @ head.frame).square().mean(0).sum())
+        if self.start == "settled" and seen > 0 and held > 0:
+            factor = (held / seen) ** 0.5
+            head.frame.mul_(factor)
+            head.unframe.div_(factor)
+
+    def training(self, network: nn.Module) -> list[Phase | Call]:
+        train = self.phase("train", self.epochs, train_step=self.train_step, update=self.update)
+        plan: list[Phase | Call] = [train, Call(self._finish, "finish")]
+        return plan if self.start == "settled" else [*space_phase(self), *plan]
+
+    # -- training ---------------------------------------------------------------------------
+    def train_step(self, step: Step, head: Head) -> None:
+        step.optimize("main", self.loss(step.batch, head), step.batch.weight)
+        self.move_means(step.batch, head, centers=self.objective == "dcn")
+
+    def loss(self, batch: Batch, head: Head) -> Terms:
+        clean, rows = batch.z_clean, batch.rows
+        changed = batch.x is not batch.clean
+        z = torch.cat([clean, batch.z]) if changed else clean
+        original = torch.cat([clean, clean]) if changed else clean
+        W = head.held if self.objective in HELD else space_map(head)
+        if "labels" in head:  # DCN: rows are assigned afresh in each batch
+            head.labels[rows] = nearest(clean, head)
+        rows = torch.cat([rows, rows]) if changed else rows
+        seen = InSpace(head, centers=head.centers @ W)
+        terms = {
+            "cluster": self._weight(z) * self._inner.clustering(z @ W, seen, rows),
+            "shared": self.shared(z if self.shared_pull else z.detach(), head),
+        }
+        if self.objective in HELD:
+            terms["space"] = self.distance(z.detach(), original.detach(), head)
+        return terms | self.reconstruction(batch, head)
+
+    def distance(self, z: torch.Tensor, original: torch.Tensor, head: Head) -> torch.Tensor:
+        """First term of eq. 5: to the centre that is nearest to the original row."""
+        own = head.centers.detach()[nearest(original, head)]
+        return ((z - own) @ space_map(head)).square().sum(1).mean()
+
+    def shared(self, z: torch.Tensor, head: Head) -> torch.Tensor:
+        """Second term of eq. 5: to the mean of all rows."""
+        return (rotated(z - head.shared, head) * (1 - betas(head))).square().sum(1).mean()
+
+    def reconstruction(self, batch: Batch, head: Head) -> Terms:
+        decode = batch.network.decode
+        z = batch.z_clean.detach() if self.objective == "dec" else batch.z_clean
+        if not batch.moved:
+            return {
+                "reconstruction": squared_error(
+                    batch.clean, decode(unrotated(rotated(z, head), head))
+                )
+            }
+        changed = batch.z.detach() if self.objective == "dec" else batch.z
+        g = gates(head).detach()  # beta says what clusters, not what is easy to rebuild
+        clean, other = masked(z, head, g), masked(changed, head, 1 - g)
+        return {
+            "reconstruction": squared_error(batch.clean, decode(clean)),
+            "augmented": squared_error(batch.x, decode(other)),
+        }
+
+    @torch.no_grad()
+    def move_means(self, batch: Batch, head: Head, centers: bool = True) -> None:
+        """Running means: of all rows, and of those nearest to each centre (mini-batch k-means)."""
+        z = batch.z_clean.detach()
+        whole = torch.zeros(len(z), dtype=torch.int64)
+        mean, _ = running_mean(head.shared[None], head.counts.sum()[None], z, whole, batch.sum)
+        head.shared.copy_(mean[0])
+        if centers:
+            moved = running_mean(head.centers.data, head.counts, z, nearest(z, head), batch.sum)
+            head.centers.data.copy_(moved[0])
+            head.counts.copy_(moved[1])
+
+    def update(self, view: View, head: Head) -> torch.Tensor:
+        """The objective's own update in the space; means and counts over all rows."""
+        z = view.latents
+        self._hold_scale(z, head)
+        W = space_map(head).detach()
+        seen: Any = InSpace(head, centers=head.centers.data @ W)
+        turned: Any = InSpace(view, latents=z @ W)
+        labels: Any = self._inner.update(turned, seen)
+        if self.objective in HELD:
+            head.held.copy_(W)
+        sums, counts = cluster_sums(z, labels, self.n_clusters)
+        if "centers" in head.kinds["state"]:
+            means = sums / counts[:, None].clamp_min(1)
+            head.centers.copy_(torch.where(counts[:, None] > 0, means, head.centers))
+        head.counts.copy_(counts)
+        head.shared.copy_(z.mean(0))
+        return labels
+
+    def _finish(self, engine: "Engine") -> None:
+        """State of the finished network; axes in the order of their beta, clusters first."""
+        head, view = engine.head, View(engine)
+        with torch.no_grad():
+            order = torch.argsort(head.b, descending=True, stable=True)
+            head.V.copy_(head.V[:, order].clone())
+            head.b.copy_(head.b[order].clone())
+            engine.labels = self.update(view, head)
+            u = rotated(view.latents - head.shared, head).double()
+            head.spread.copy_(u.T @ u / len(u))
+        engine.world.broadcast(list(head.tensors().values()))
+
+    # -- the result -------------------------------------------------------------------------
+    @property
+    def _inner(self) -> DeepClusterer:
+        """The method whose objective forms the clusters; IDEC keeps its weight, eq. 5 has none."""
+        # only DEKM runs k-means after the start
+        settings: dict = {"n_init": self.n_init if self.objective == "dekm" else 1}
+        if self.objective in ("dcn", "dkm"):
+            settings["weight"] = 1.0
+        return OBJECTIVES[self.objective](self.n_clusters, **settings)
+
+    def _weight(self, z: torch.Tensor) -> float:
+        """DEKM takes the mean over axes; here every term is a sum."""
+        return z.shape[1] if self.objective == "dekm" else 1.0
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
+        """The objective's own scores in the space; the nearest centre has the highest."""
+        W = space_map(head)
+        seen: Any = InSpace(head, centers=head.centers @ W)
+        return self._inner.assign(latents @ W, seen)
+
+    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
+        return self._inner.probabilities(scores)

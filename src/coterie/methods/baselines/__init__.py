@@ -1,0 +1,1 @@
+"""Plain methods and neighbour-graph rivals that the deep ones are compared with."""

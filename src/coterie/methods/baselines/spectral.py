@@ -1,0 +1,148 @@
+"""Rivals that work on the neighbour graph: spectral clustering and UMAP with a Gaussian mixture.
+
+They label the training rows only. New rows take the label of the nearest training row, so the
+model keeps those rows; the soft assignment counts the labels of the ten nearest.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.sparse.linalg import eigsh
+from sklearn.decomposition import PCA
+from sklearn.neighbors import kneighbors_graph
+from threadpoolctl import threadpool_limits
+
+from ...estimator.base import Clusterer
+from ...estimator.params import param
+from ...math.assign import squared_distances
+from ...math.centers import kmeans
+from ...nets import Identity
+from ...runtime.rng import derive, numpy_rng
+from ...train.head import Head
+from ...train.rows import Rows
+from .gmm import log_densities, mixture_head
+from .kmeans import FlatRows
+
+VOTERS = 10
+BLOCK = 2**24  # distances held at a time
+
+
+class Transductive(Clusterer):
+    """Base: `_label_rows` labels the training rows, neighbours carry the labels to new ones."""
+
+    def _label_rows(self, z: np.ndarray) -> np.ndarray:  # (n, d) -> (n,)
+        raise NotImplementedError
+
+    def _fit(self, rows: Rows) -> None:
+        self.network_ = Identity(rows.shape)
+        z = FlatRows(rows).slice(0, rows.n).contiguous()
+        # one thread: sums over threads may come in any order, and labels would not repeat
+        with threadpool_limits(1):
+            self.head_ = self._head(z.numpy())
+
+    def _head(self, z: np.ndarray) -> Head:  # (n, d)
+        labels = torch.from_numpy(self._label_rows(z).astype(np.int64))
+        clusters = torch.tensor(self.n_clusters)
+        return Head(state={"known": torch.from_numpy(z), "labels": labels, "clusters": clusters})
+
+    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
+        """Half the weight on the nearest row, half on the vote of the ten nearest."""
+        voters = min(VOTERS, len(head.known))
+        scores = latents.new_zeros(len(latents), int(head.clusters))
+        step = max(1, BLOCK // len(head.known))
+        for start in range(0, len(latents), step):
+            distances = squared_distances(latents[start : start + step], head.known)
+            near = head.labels[distances.topk(voters, largest=False).indices]  # (b, voters)
+            block = scores[start : start + step]
+            block.scatter_add_(1, near, torch.full(near.shape, 0.5 / voters))
+            block.scatter_add_(1, near[:, :1], torch.full((len(near), 1), 0.5))
+        return scores
+
+
+class Spectral(Transductive):
+    """Normalised cut on the k-nearest-neighbour graph."""
+
+    key = "spectral"
+    title = "Spectral"
+    summary = "spectral clustering on the 10-nearest-neighbour graph"
+    reference = "Ng, Jordan, Weiss 2001; Shi, Malik 2000"
+    tiny = {"n_init": 2}
+
+    n_neighbors: int = param(10, "neighbours of each row", ge=1)
+    n_init: int = param(10, "restarts of k-means", ge=1)
+
+    def _label_rows(self, z: np.ndarray) -> np.ndarray:
+        rng, n = numpy_rng(self.seed_, "init"), len(z)
+        graph = kneighbors_graph(z, min(self.n_neighbors, n - 1), include_self=False)
+        embedding = spectral_embedding((graph + graph.T) * 0.5, self.n_clusters, rng)
+        found = kmeans(torch.from_numpy(embedding), self.n_clusters, rng=rng, n_init=self.n_init)
+        return found.labels.numpy()
+
+
+def spectral_embedding(graph: Any, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Leading eigenvectors of D^-1/2 A D^-1/2, divided by the root of the degree: (n, k)."""
+    n = graph.shape[0]
+    root = np.sqrt(np.maximum(np.asarray(graph.sum(1)).ravel(), 1e-12))
+    inverse = sp.diags(1 / root)
+    normalised = (inverse @ graph @ inverse).astype(np.float64)
+    if k + 1 >= n or n < 50:
+        vectors = np.linalg.eigh(normalised.toarray())[1][:, -k:]
+    else:
+        # eigenvalues near 1 crowd together when the graph has weak links: a wider Krylov space
+        start = rng.standard_normal(n)
+        vectors = eigsh(normalised, k, which="LA", v0=start, ncv=min(n, max(4 * k, 40)), tol=1e-6)[
+            1
+        ]
+    return np.ascontiguousarray((vectors / root[:, None]), dtype=np.float32)
+
+
+class UMAPGMM(Transductive):
+    """PCA to 50 dimensions, UMAP to 10, then a Gaussian mixture."""
+
+    key = "umap_gmm"
+    title = "UMAP + GMM"
+    summary = "PCA-50, UMAP-10, Gaussian mixture (needs the extra `umap`)"
+    reference = "McInnes, Healy, Melville 2018; McConville et al. 2021 (N2D)"
+    tiny = {"n_epochs": 5}
+
+    n_neighbors: int = param(15, "neighbours of each row", ge=2)
+    n_components: int = param(10, "dimensions of the UMAP embedding", ge=1)
+    n_epochs: int | None = param(None, "epochs of UMAP; None lets it choose", ge=1)
+
+    def _label_rows(self, z: np.ndarray) -> np.ndarray:
+        seed = derive(self.seed_, "umap") % 2**31
+        if min(z.shape) > 50:
+            z = PCA(50, random_state=seed).fit_transform(z)
+        if len(z) >= 10 * self.n_neighbors:  # fewer rows span no neighbourhoods worth a map
+            z = self._umap(z, seed)
+        z = np.nan_to_num(z)
+        head = mixture_head(
+            z,
+            self.n_clusters,
+            seed,
+            start="kmeans",
+            covariance="full",
+            n_init=1,
+        )
+        return log_densities(torch.from_numpy(z.astype(np.float32)), head).argmax(1).numpy()
+
+    def _umap(self, z: np.ndarray, seed: int) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "n_jobs overridden": a seed means one thread
+            try:
+                from umap import UMAP
+            except ImportError:
+                raise ImportError(
+                    "umap_gmm needs umap-learn: pip install 'coterie[umap]'"
+                ) from None
+            umap = UMAP(
+                n_neighbors=self.n_neighbors,
+                n_components=min(self.n_components, len(z) - 2),
+                min_dist=0.0,
+                n_epochs=self.n_epochs,
+                random_state=seed,
+            )
+            return umap.fit_transform(z)

@@ -1,0 +1,41 @@
+"""Reading a model that can draw rows: CueGAN's generator and critic after the fit."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import one_hot
+
+from ..codeless import WithoutAutoencoder
+
+
+class Sampling(WithoutAutoencoder):
+    """Generated rows of a cluster; the head holds the prior, the network generator and critic."""
+
+    n_noise: int | None
+
+    def _after_fit(self) -> None:
+        self.prior_ = self.head_.prior.numpy()
+
+    def sample(self, cluster: int, n: int = 10, random_state: int = 0) -> np.ndarray:
+        """n generated rows of a cluster, in the shape and the units of X: (n, *shape)."""
+        self._check_clusters(cluster)
+        stream = torch.Generator().manual_seed(int(random_state))
+        noise = torch.randn(n, self._noise_size(), generator=stream)
+        with torch.inference_mode():
+            inputs = self._inputs(torch.full((n,), cluster), noise)
+            return self._to_input(self.network_.settled("generator")(inputs).numpy())
+
+    def critic_values(self, X: Any) -> np.ndarray:  # (n,) float32
+        """What the critic thinks of rows: large where it finds too few generated ones."""
+        rows, critic = self._rows(X), self.network_.critique
+        with torch.inference_mode():
+            starts = range(0, rows.n, rows.chunk)
+            return torch.cat([critic(rows.slice(a, a + rows.chunk))[:, 0] for a in starts]).numpy()
+
+    def _inputs(self, clusters: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        return torch.cat([one_hot(clusters, self.n_clusters).to(noise.dtype), noise], 1)
+
+    def _noise_size(self) -> int:
+        return min(16, math.prod(self.row_shape_)) if self.n_noise is None else self.n_noise

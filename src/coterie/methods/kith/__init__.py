@@ -1,0 +1,5 @@
+"""Kith: rows and their neighbours belong together."""
+
+from .method import Kith
+
+__all__ = ["Kith"]

@@ -1,0 +1,51 @@
+"""Random variants of rows that Kith compares: a step towards a neighbour, or words that got lost.
+
+Noise is drawn for the whole batch (`Batch.draw`), so it depends on seed and step alone.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...train.batch import Batch
+from ...train.head import Head
+
+
+def mixed(batch: Batch, head: Head, rows: torch.Tensor, key: str, mix: float, noise: float):
+    """Features up to `mix` of the way to a random neighbour's, plus noise: (b,) -> (b, m).
+
+    Of images, every second view starts from the moved copy.
+    """
+    z, k, m = head.z[rows], head.graph.shape[1], head.z.shape[1]
+    if "moved" in head:
+        heads = batch.draw(lambda b, g: torch.rand(b, 1, generator=g) < 0.5, key, "moved")
+        z = torch.where(heads, head.moved[rows], z)
+    picked = batch.draw(lambda b, g: torch.randint(k, (b,), generator=g), key, "mix")
+    other = head.z[head.graph[rows, picked]]
+    share = batch.draw(lambda b, g: torch.rand(b, 1, generator=g), key, "share") * mix
+    shake = batch.draw(lambda b, g: torch.randn(b, m, generator=g), key, "noise")
+    return z + share * (other - z) + noise * head.spread * shake
+
+
+def thinned(batch: Batch, csr: Any, rows: torch.Tensor, key: str, share: float):
+    """Features of rows that lost a `share` of their words or genes: (b,) -> (b, m).
+
+    Where sparse text (`csr`) is at hand, only the words that are there cost anything.
+    """
+    features = batch.network.features
+    width = batch.others(rows[:1]).shape[1] if csr is None else int(np.diff(csr.indptr).max())
+    keep = batch.draw(lambda b, g: torch.rand(b, width, generator=g) >= share, key)
+    if csr is not None:
+        return features(lose_words(csr[rows.numpy()], keep.numpy()))
+    x = batch.clean if rows is batch.rows else batch.others(rows)
+    return features(features.drop(x, keep.float()))
+
+
+def lose_words(part: Any, keep: np.ndarray) -> Any:  # CSR (b, d), (b, most words) -> CSR
+    """Weight zero for the i-th word of row r where keep[r, i] is false."""
+    lengths = np.diff(part.indptr)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(part.nnz) - np.repeat(part.indptr[:-1], lengths)
+    part.data = part.data * keep[row, place]
+    return part

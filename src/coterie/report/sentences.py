@@ -1,0 +1,128 @@
+"""The headline in plain sentences: how many groups, how big, which to distrust and why."""
+
+import numpy as np
+
+from .cluster_stats import BORDER, count, groups, percent
+
+
+def headline(facts):
+    """One sentence that says what was done."""
+    return f"{count(facts.n, facts.noun)} in {facts.used} group{'' if facts.used == 1 else 's'}"
+
+
+def sentences(facts, title, baselines):
+    """A handful of sentences for a reader who has never heard of the method."""
+    out = [_made(facts, title), _sizes(facts)]
+    if facts.has_rivals:
+        torn = float((facts.rivalry >= BORDER).mean())
+        out.append(
+            f"{percent(1 - torn)} of the {facts.noun}s sit clearly in one group; "
+            f"{percent(torn)} lie near a border and could as well belong to another."
+            if torn >= 0.005
+            else f"Nearly every {facts.noun} sits clearly in one group."
+        )
+    raw = next((b for b in baselines if b["key"] == "raw"), None)
+    if raw:
+        out.append(_against(raw["agreement"]))
+    return out
+
+
+def _made(facts, title):
+    asked = "" if facts.used == facts.k else f" ({facts.k} were asked for)"
+    groups_word = "group" if facts.used == 1 else "groups"
+    return (
+        f"{title} sorted {count(facts.n, facts.noun)} into {facts.used} {groups_word} of things "
+        f"that look alike to it{asked}. Nobody told it what to look for; "
+        "the numbers are names, not ranks."
+    )
+
+
+def _sizes(facts):
+    sizes = facts.sizes[facts.sizes > 0]
+    if len(sizes) < 2:
+        return f"All {facts.noun}s ended in one group, so nothing was told apart."
+    big, small = int(facts.sizes.argmax()), int(np.flatnonzero(facts.sizes == sizes.min())[0])
+    ratio = sizes.max() / sizes.min()
+    word = "about equal" if ratio < 1.6 else "of similar size" if ratio < 3 else "of unequal size"
+    if ratio == 1:
+        return f"The groups are of equal size, each with {percent(sizes[0] / facts.n)}."
+    return (
+        f"The groups are {word}: the largest (group {big}) holds "
+        f"{percent(sizes.max() / facts.n)}, the smallest (group {small}) "
+        f"{percent(sizes.min() / facts.n)}."
+    )
+
+
+def _against(agreement):
+    if agreement > 0.85:
+        return (
+            "Plain k-means on the data themselves finds nearly the same groups "
+            f"(agreement {agreement:.2f} of 1), so a simpler method may do."
+        )
+    if agreement > 0.5:
+        return (
+            "Plain k-means on the data themselves finds a related picture "
+            f"(agreement {agreement:.2f} of 1)."
+        )
+    return (
+        "Plain k-means on the data themselves sorts quite differently "
+        f"(agreement {agreement:.2f} of 1): look at the members before you choose."
+    )
+
+
+def warnings(facts, history=(), notes=()):
+    """Things to distrust, worst first: dicts with level (bad, look), text and groups.
+
+    `notes` are what the fit itself had to say.
+    """
+    out = []
+    empty = np.flatnonzero(facts.sizes == 0)
+    if len(empty):
+        out.append(_warn("bad", f"{groups(empty)} got no {facts.noun} at all.", empty))
+    big = int(facts.sizes.argmax())
+    if facts.k > 2 and facts.sizes[big] > 0.5 * facts.n:
+        share = percent(facts.sizes[big] / facts.n)
+        text = f"group {big} holds {share} of everything; the method may have collapsed."
+        out.append(_warn("bad", text, [big]))
+    if facts.k > 2 and facts.has_rivals and facts.confidence.mean() < 1.5 / facts.k:
+        text = "the soft assignments are almost flat, so the confidence says little here."
+        out.append(_warn("bad", text, []))
+    if not np.isfinite(facts.z).all():
+        out.append(_warn("bad", "the embedding holds values that are not numbers.", []))
+    seen = set()
+    for j in range(facts.k):
+        for i, _, gap in facts.nearest[j]:
+            pair = (min(i, j), max(i, j))
+            if gap == np.inf and pair not in seen:
+                text = f"{groups(pair)} have the same centre."
+                out.append(_warn("bad", text, pair))
+            seen.add(pair)
+    doubtful = [j for j in range(facts.k) if facts.verdict(j) == "doubtful"]
+    check = [j for j in range(facts.k) if facts.verdict(j) == "check"]
+    for j in (doubtful + check)[:8]:
+        # its size was said above
+        reasons = [r for r in facts.reasons[j] if not r.startswith("holds")]
+        if reasons:
+            out.append(_warn("look", f"group {j}: {'; '.join(reasons)}.", [j]))
+    if len(doubtful + check) > 8:
+        rest = (doubtful + check)[8:]
+        out.append(_warn("look", f"{groups(rest)}: see their cards.", rest[:6]))
+    if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
+        out.append(_warn("bad", "a loss was not a number during training.", []))
+    out.extend(_warn("look", f"{note}.", []) for note in notes)
+    return out
+
+
+def first_look(parts):
+    """Where to look even if nothing seems wrong; empty without such groups."""
+    if not parts:
+        return ""
+    worst = sorted(parts, key=lambda j: parts[j][0])[:4]
+    return (
+        f"Look first at {groups(sorted(worst))}: plain k-means on the data themselves cuts "
+        f"{'it' if len(worst) == 1 else 'them'} apart, so more than one kind may be inside."
+    )
+
+
+def _warn(level, text, numbers):
+    return {"level": level, "text": text[0].upper() + text[1:], "groups": [int(i) for i in numbers]}

@@ -1,0 +1,1 @@
+"""The laboratory: the ledger of benchmark runs, and the papers' tables and figures."""

@@ -1,0 +1,201 @@
+"""results/README.md and its figures, made from the ledger alone: the same bytes every time."""
+
+import statistics
+from pathlib import Path
+
+from coterie.data.sets.variants import VARIANTS, uniformity
+from coterie.registry import DEFAULT
+from coterie.research.bench import ranking
+from coterie.storage.atomic import write_atomic
+
+from . import figures, render, tables
+from .cells import Book, used
+from .jobs import slots
+from .protocol import Item, Paper
+from .state import Clock, spoken, state_of
+
+HEAD = """# Results
+
+Made with `figures/` by `coterie paper --write` from `ledger.jsonl`; do not edit. What needs a
+fitted model is drawn by the command beside it; some of that lies in `pictures/`. Every line of the
+ledger is one run: fitted on all rows without labels, scored on all rows. Each model shows the
+published line first and ours below it: with the paper's published settings, and with our defaults
+(one label-free rule for all data: lengths and network follow the number of rows). What has not been
+run says so. A run counts for a table only if its settings are those of the protocol; one that was
+merely shorter or smaller is shown and marked ‡.
+
+Times are reckoned for the machine that the ledger's runs were made on, with one thread: from runs
+of the same method where there are any, else from the epochs that the settings ask for.
+"""
+
+
+def write(papers: list[Paper], runs: list[dict], folder) -> list[Path]:
+    """Write README.md and figures/*.png into a folder; returns what was written."""
+    folder, book, clock = Path(folder), Book(runs), Clock(runs)
+    written, parts = [], [HEAD, _versions(runs), _state(papers, book, clock), _ranks(runs)]
+    for paper in papers:
+        parts.append(_heading(paper, book))
+        for item in paper.items:
+            text = [f"### {item.name}: {item.title}\n"]
+            if item.kind == "table":
+                text.append(render.markdown(tables.build(paper, item, book)))
+            elif item.kind == "sizes":
+                text.append(sizes(item))
+            else:
+                path = folder / "figures" / f"{paper.key}-{item.key}.png"
+                text.append(_figure(paper, item, book, path, written))
+            text.append(_command(item, paper, book))
+            parts.append("\n".join(text))
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "README.md"
+    write_atomic(path, ("\n".join(part.rstrip() + "\n" for part in parts)).encode())
+    return [path, *written]
+
+
+def _ranks(runs: list[dict]) -> str:
+    """Every method on every real data set: the table that decides about the default method."""
+    found = ranking.rank_defaults(runs)
+    best, *others = found.ranks or [""]
+    said = f"Best mean rank of {1 + len(others)}: {best}. " if others else ""
+    return (
+        "## All methods on all data sets\n\n"
+        "NMI in per cent, mean over seeds (their number), today's default settings, nothing chosen "
+        "by data set. The rank is that among the methods that ran on every set; bold is the best "
+        f"of all. {said}`coterie fit` uses {DEFAULT} unless told otherwise{_behind(found)}. "
+        "`coterie bench --rank` prints this table.\n\n"
+        f"{ranking.markdown(found)}"
+    )
+
+
+def _behind(found: ranking.Ranking) -> str:
+    """Where another method is better than the default one by more than a point."""
+    lost = []
+    for dataset, score in found.scores.get(DEFAULT, {}).items():
+        rival = found.best_rival(DEFAULT, dataset)
+        if rival and rival[1] - score > 0.01:
+            lost.append(f"{dataset} ({rival[0]}, {100 * (rival[1] - score):.1f} points)")
+    return f"; another method is better by over a point on {', '.join(lost)}" if lost else ""
+
+
+def _figure(paper: Paper, item: Item, book: Book, path: Path, written: list) -> str:
+    note = f"{item.note}\n" if item.note else ""
+    if item.kind == "run":
+        lines = "\n".join(item.commands)
+        return (
+            f"Needs run folders; then `coterie paper {item.name} --show` draws it.\n\n"
+            f"```\n{lines}\n```\n\n{note}"
+        )
+    figure = figures.draw(paper, item, book)
+    if figure is None:
+        path.unlink(missing_ok=True)  # of an earlier ledger
+        return f"No run yet.\n\n{note}"
+    figures.save(figure, path)
+    written.append(path)
+    marks = sorted({d.stand_in for d in item.datasets if d.stand_in})
+    stand_in = "".join(f"† {text}\n" for text in marks)
+    return f"![{item.title}](figures/{path.name})\n\n{stand_in}{note}"
+
+
+def _command(item: Item, paper: Paper, book: Book) -> str:
+    if not item.from_ledger:
+        return ""
+    runs = [run for cell in figures.cells_of(paper, item, book).values() for run in cell.runs]
+    if item.kind == "table":
+        runs = used(book, item, slots(paper, item))
+    seeds = sorted({run["seed"] for run in runs})
+    known = [r for r in runs if r["profile"] == "paper"]
+    said = f" Seeds {_spans(seeds)}; {len(known)} runs with paper settings" if seeds else ""
+    said += f", {len(runs) - len(known)} with defaults." if seeds else ""
+    return f"`coterie paper {item.name} --run` fills it, `--show` prints it.{said}\n"
+
+
+def _spans(seeds: list[int]) -> str:
+    """``0-4, 7``."""
+    found: list[list[int]] = []
+    for seed in seeds:
+        if found and seed == found[-1][1] + 1:
+            found[-1][1] = seed
+        else:
+            found.append([seed, seed])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def _versions(runs: list[dict]) -> str:
+    """Which versions and thread counts the ledger's runs were made with."""
+    kinds = sorted(
+        {", ".join(f"{k} {v}" for k, v in sorted((r["versions"] or {}).items())) for r in runs}
+    )
+    threads = sorted({str(run["threads"]) for run in runs})
+    if not runs:
+        return "The ledger is empty.\n"
+    lines = "\n".join(f"- {kind}" for kind in kinds)
+    with_ = f"with {' or '.join(threads)} thread(s)"
+    return f"{len(runs)} runs in the ledger, {with_}, made with\n\n{lines}\n"
+
+
+def _state(papers: list[Paper], book: Book, clock: Clock) -> str:
+    lines = [
+        "| table or figure | runs needed | present | shortened | with defaults | missing | time |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for paper in papers:
+        for item in paper.items:
+            lines.append("| " + " | ".join(state_cells(paper, item, book, clock)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def state_cells(paper: Paper, item: Item, book: Book, clock: Clock) -> list[str]:
+    """One line of the list: name, needed, present, shortened, with defaults, missing, time."""
+    if not item.from_ledger:
+        why = {"run": "from run folders", "sizes": "no runs", "toy": "quick fit"}
+        return [item.name, why.get(item.kind, "computed"), "", "", "", "", ""]
+    s = state_of(paper, item, book, clock)
+    counts = [s.needed, s.present, s.shortened, s.defaults, s.missing]
+    return [item.name, *map(str, counts), spoken(s.seconds)]
+
+
+def _heading(paper: Paper, book: Book) -> str:
+    caveats = "\n".join(f"- {text}" for text in paper.caveats)
+    return (
+        f"## {paper.key}: {paper.title}\n\n{paper.reference}.\n\n{paper.protocol}\n\n"
+        f"What does not reproduce, and why:\n\n{_agreement(paper, book)}{caveats}\n"
+    )
+
+
+def _agreement(paper: Paper, book: Book) -> str:
+    """How our means under the published settings lie to the published ones; the farthest cells."""
+    gaps = {}
+    for item in paper.items:
+        if item.kind != "table" or "mean" not in " ".join(item.columns):
+            continue
+        for slot in slots(paper, item):
+            cell = book.cell(slot, "paper", exact=True)
+            if slot.data.stand_in or not cell.runs:
+                continue
+            for metric in item.metrics:
+                theirs = tables.published_mean(item, slot.row, slot.data, metric)
+                ours = cell.values(metric, slot.row, paper)
+                if theirs is not None and ours and metric != "dims":
+                    gap = statistics.fmean(ours) - theirs
+                    name = f"{slot.row.label} on {slot.data.title}, {metric.upper()}"
+                    gaps.setdefault(name, (gap, len(ours)))
+    if not gaps:
+        return "- No run under the published settings can be compared yet.\n"
+    close = sum(abs(gap) <= 0.03 for gap, _ in gaps.values())
+    far = sorted(gaps.items(), key=lambda pair: (-abs(pair[1][0]), pair[0]))[:6]
+    told = "; ".join(f"{name} {100 * gap:+.1f} ({n} runs)" for name, (gap, n) in far)
+    return (
+        f"- Measured: {close} of {len(gaps)} comparable means lie within 3 points of the "
+        f"published ones. Farthest: {told}.\n"
+    )
+
+
+def sizes(item: Item) -> str:
+    """The variants of USPS: class sizes and uniformity, ours beside the printed figure."""
+    lines = ["| data set | " + " | ".join(f"class {c}" for c in range(10)) + " | UI | printed |"]
+    lines.append("|---|" + "---:|" * 12)
+    for data, printed in zip(item.datasets, item.draw["published"]):
+        made = VARIANTS[data.ours].sizes
+        numbers = " | ".join(map(str, made))
+        lines.append(f"| {data.title} | {numbers} | {uniformity(made):.3f} | {printed:.3f} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""What all rooms may use: random numbers, processes, progress, versions, hints."""

@@ -1,0 +1,172 @@
+"""How many clusters? Three label-free curves over k, and an answer only where they agree.
+
+stability   how alike fits on different four fifths of the rows label all rows (mean adjusted
+            Rand index of the pairs)
+silhouette  how much nearer rows are to their own cluster than to the next one, in the raw data
+merge       the clusters of the largest k are merged pair by pair along the neighbour graph; what
+            is kept is how much a merge costs: the modularity at k less that at k - 1
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+
+from .math.graph import neighbours
+from .math.merge import greedy_merge, joint, modularity, one_hot
+from .runtime.rng import numpy_rng
+from .train.scaling import fit_scaling
+
+ROWS = 5000  # that silhouette and graph look at
+NEAREST = 10
+PARTS = 50  # principal components of the raw rows
+SHARE = 0.8  # of the rows, for each fit
+AS_STABLE = 0.01  # few clusters are always stable: the most that still are count
+CLOSE = 1  # answers that differ by this much are the same answer
+CURVES = ("stability", "silhouette", "merge")
+
+
+@dataclass
+class Curves:
+    """What `study` found: one number for each k and curve, and the k that each curve prefers."""
+
+    k: list[int]
+    curves: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def votes(self) -> dict[str, int]:
+        """The k that each curve prefers: its top; of several that are as stable, the largest."""
+        alive = {name: np.array(v) for name, v in self.curves.items() if np.isfinite(v).any()}
+        best = {name: int(np.nanargmax(v)) for name, v in alive.items()}
+        if "stability" in alive:
+            v = alive["stability"]
+            best["stability"] = int(np.flatnonzero(v >= np.nanmax(v) - AS_STABLE)[-1])
+        return {name: self.k[i] for name, i in best.items()}
+
+    @property
+    def answer(self) -> int | None:
+        """The k on which at least two curves agree and none is far off; None: no clear answer."""
+        votes = sorted(self.votes.values())
+        if len(votes) < 2 or votes[-1] - votes[0] > CLOSE:
+            return None
+        return votes[len(votes) // 2]
+
+    def verdict(self) -> str:
+        """One sentence for people."""
+        said = ", ".join(f"{name} {k}" for name, k in self.votes.items())
+        if self.answer is None:
+            return f"no clear answer: the curves prefer different k ({said})"
+        return f"{self.answer} clusters ({said})"
+
+
+def study(make: Any, X: Any, ks: list[int], seeds: tuple[int, ...] = (0, 1), tell: Any = None):
+    """Fit at each k with each seed and draw the curves.
+
+    Parameters
+    ----------
+    make : callable (k, seed) -> estimator that is not fitted yet
+    X : rows
+    ks : numbers of clusters, increasing
+    seeds : at least two, for the stability
+    tell : callable, told each k when it is done
+
+    Returns
+    -------
+    Curves
+    """
+    if len(seeds) < 2:
+        raise ValueError(f"{len(seeds)} seed is too few to see what is stable; give 2 or more")
+    z, rows = _raw(X, make(ks[0], seeds[0]).scale)
+    found = Curves(list(ks), {name: [] for name in CURVES[:2]})
+    labels = None
+    for k in ks:
+        labels = [make(k, seed).fit(X[_most(X, seed)]).predict(X) for seed in seeds]
+        pairs = [adjusted_rand_score(a, b) for i, a in enumerate(labels) for b in labels[:i]]
+        found.curves["stability"].append(float(np.mean(pairs)))
+        found.curves["silhouette"].append(_silhouette(z, labels[0][rows]))
+        if tell:
+            tell(k)
+    found.curves["merge"] = merge_curve(z, labels[0][rows], found.k) if labels else []
+    return found
+
+
+def merge_curve(z: np.ndarray, labels: np.ndarray, ks: list[int]) -> list[float]:
+    """Modularity lost by the merge from k to k - 1 clusters, less what the one before lost.
+
+    Merging parts of one group costs little; the first merge of two real groups costs much more.
+    """
+    near = neighbours(
+        torch.from_numpy(z), min(NEAREST, len(z) - 1), numpy_rng(0, "graph"), exact_rows=ROWS
+    )
+    names = torch.from_numpy(np.unique(labels, return_inverse=True)[1])
+    most = int(names.max()) + 1
+    j = joint(one_hot(names, most), near)
+    height = {}
+    for k in range(1, most + 1):
+        merge = one_hot(greedy_merge(j, k), k).double()
+        height[k] = modularity(merge.T @ j @ merge)
+
+    def bend(k: int) -> float:
+        if k - 1 not in height or k + 1 not in height:
+            return float("nan")
+        return (height[k] - height[k - 1]) - (height[k + 1] - height[k])
+
+    return [bend(k) for k in ks]
+
+
+def draw(found: Curves, path: Any) -> None:
+    """The curves under each other as a picture; the preferred k of each is marked."""
+    import matplotlib.pyplot as plt
+
+    from .plot import DASHES, MARKERS, color
+    from .storage.atomic import atomic
+
+    figure, axes = plt.subplots(len(found.curves), 1, sharex=True, figsize=(6, 6))
+    for i, (ax, (name, values)) in enumerate(zip(axes, found.curves.items())):
+        style = {"color": color(i), "linestyle": DASHES[i], "marker": MARKERS[i]}
+        ax.plot(found.k, values, **style)
+        if name in found.votes:
+            ax.axvline(found.votes[name], color="0.6", linewidth=0.8)
+        ax.set_ylabel(name)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[-1].set_xlabel("clusters")
+    axes[0].set_title(found.verdict(), fontsize=10)
+    figure.tight_layout()
+    with atomic(path) as file:
+        figure.savefig(file, format="png", dpi=120)
+    plt.close(figure)
+
+
+def _most(X: Any, seed: int) -> np.ndarray:
+    """Rows of one fit: most of them, others for each seed."""
+    n = X.shape[0]
+    picked = numpy_rng(seed, "stability").choice(n, round(SHARE * n), replace=False)
+    return np.sort(picked)
+
+
+def _raw(X: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
+    """Common ground for all k: principal components of a sample of the rows, and which rows.
+
+    They are scaled as the fits scale them, or the column with the largest numbers would decide.
+    """
+    n = X.shape[0]
+    rows = np.linspace(0, n - 1, min(n, ROWS)).astype(np.int64)
+    part = X[rows]
+    if hasattr(part, "toarray"):  # sparse columns share a unit
+        part = np.asarray(part.toarray(), np.float32)
+    else:
+        part = np.asarray(part)
+        part = fit_scaling(part, scale).apply(part)
+    flat = part.reshape(len(part), -1)
+    if min(flat.shape) > PARTS:
+        flat = PCA(PARTS, random_state=0).fit_transform(flat)
+    return np.ascontiguousarray(flat, np.float32), rows
+
+
+def _silhouette(z: np.ndarray, labels: np.ndarray) -> float:
+    if not 1 < len(np.unique(labels)) < len(labels):
+        return float("nan")
+    return float(silhouette_score(z, labels))

@@ -1,0 +1,1 @@
+"""Files: atomic writes, tensors and models, run folders."""

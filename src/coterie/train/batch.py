@@ -1,0 +1,154 @@
+"""What a method sees while it trains: a batch, a view of all rows, a step with optimisers."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ..runtime.rng import numpy_rng, torch_rng
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+Terms = dict[str, torch.Tensor]
+
+
+class Batch:
+    """One mini-batch (this process's part of it).
+
+    Attributes
+    ----------
+    rows : (b,) positions of these rows in the data, to look up per-row state of the head
+    clean : (b, *shape) the rows themselves
+    x : (b, *shape) what the network sees: the rows, or their augmented version
+    z, x_hat : embedding of x and its reconstruction, computed when first asked for
+    """
+
+    def __init__(self, engine: "Engine", index: torch.Tensor, augment: Callable | None):
+        self._world = engine.world
+        self.network: Any = engine.network
+        self.epoch, self.step = engine.epoch, engine.step
+        whole = len(index)
+        # fewer rows than processes: everybody takes all of them, with a smaller weight
+        self.rows = engine.world.share(index) if whole >= engine.world.size else index
+        self.size = whole
+        self._total = whole if whole >= engine.world.size else whole * engine.world.size
+        self.weight = len(self.rows) / self._total
+        self._engine, self._augment, self._index = engine, augment, index
+        self.moved = augment is not None  # is x another than clean?
+
+    @cached_property
+    def clean(self) -> torch.Tensor:
+        return self._engine.rows.take(self.rows)
+
+    @cached_property
+    def fed(self) -> Any:
+        """The clean rows as the network takes them: sparse ones are not filled with zeros."""
+        return self._engine.feed(self.rows)
+
+    @cached_property
+    def x(self) -> torch.Tensor:
+        if self._augment is None:
+            return self.clean
+        if self._world.size == 1:
+            return self._augment(self.clean, self._engine.stream("augment"))
+        # the whole batch is augmented everywhere and cut afterwards: the noise of a row must not
+        # depend on how many processes share the work
+        whole = self._augment(self._engine.rows.take(self._index), self._engine.stream("augment"))
+        return self._world.share(whole) if len(whole) >= self._world.size else whole
+
+    @cached_property
+    def z(self) -> torch.Tensor:
+        return self.network.encode(self.x if self._augment else self.fed)
+
+    @cached_property
+    def z_clean(self) -> torch.Tensor:
+        return self.network.encode(self.fed) if self._augment else self.z
+
+    @cached_property
+    def x_hat(self) -> torch.Tensor:
+        return self.network.decode(self.z)
+
+    def others(self, rows: torch.Tensor) -> torch.Tensor:
+        """Any rows of the data, clean, by position: (m,) -> (m, *shape)."""
+        return self._engine.rows.take(rows)
+
+    def draw(
+        self, make: Callable[[int, torch.Generator], torch.Tensor], *keys: str | int
+    ) -> torch.Tensor:
+        """Noise of this step, one entry per row: `make(b, generator)`, drawn for the whole batch
+        and cut, so that it does not depend on the number of processes."""
+        whole = make(self.size, self._engine.stream(*keys))
+        return self._world.share(whole) if self.size >= self._world.size else whole
+
+    def mean(self, t: torch.Tensor) -> torch.Tensor:
+        """Mean over the whole batch, all processes, with gradient: (b, ...) -> (...)."""
+        if self._world.size == 1:
+            return t.mean(0)
+        return self._world.sum_with_grad(t.sum(0)) / self._total
+
+    def sum(self, t: torch.Tensor) -> torch.Tensor:
+        """Sum of a per-process quantity over processes, without gradient."""
+        return self._world.sum(t) * (self.size / self._total)
+
+
+class View:
+    """All rows at once, for `update`: embeddings are computed in chunks, when first asked for."""
+
+    def __init__(self, engine: "Engine"):
+        self._engine = engine
+        self.n = engine.rows.n
+        self.epoch, self.step, self.network = engine.epoch, engine.step, engine.network
+        self.done = engine.step / max(1, engine.limit)  # share of the phase; a budget may cut it
+
+    @cached_property
+    def latents(self) -> torch.Tensor:  # (n, d)
+        return self._engine.encode_all()
+
+    def rng(self, *keys: str | int) -> np.random.Generator:
+        e = self._engine
+        return numpy_rng(e.seed, e.phase.name, e.step, *keys)
+
+
+class Step:
+    """One training step of a method with several optimisers (see `Phase.train_step`)."""
+
+    def __init__(self, engine: "Engine", index: torch.Tensor):
+        self._engine, self._index = engine, index
+        self.epoch, self.step = engine.epoch, engine.step
+        self.network: Any = engine.network
+        self.n = engine.rows.n
+
+    @cached_property
+    def batch(self) -> Batch:
+        return Batch(self._engine, self._index, self._engine.phase.augment)
+
+    def draw(self, size: int, *keys: str | int) -> Batch:
+        """A batch of rows picked at random, the same for the same (seed, step, keys)."""
+        g = torch_rng(self._engine.seed, self._engine.phase.name, self.step, "draw", *keys)
+        return Batch(self._engine, torch.randint(self.n, (size,), generator=g), None)
+
+    def stream(self, *keys: str | int) -> torch.Generator:
+        """Noise for this step; a pure function of (seed, phase, step, keys)."""
+        return self._engine.stream(*keys)
+
+    def part(self, t: torch.Tensor) -> tuple[torch.Tensor, float]:
+        """This process's part of something drawn for a whole batch, and its weight in a mean."""
+        world = self._engine.world
+        if len(t) < world.size:
+            return t, 1 / world.size
+        part = world.share(t)
+        return part, len(part) / len(t)
+
+    def optimize(self, name: str, terms: Terms, weight: float = 1.0, turns: int = 1) -> None:
+        """One step of the optimiser `name` on the sum of the terms; `weight` is a batch's.
+
+        With several turns in a step the history shows the mean over them.
+        """
+        self._engine.descend(name, terms, weight, turns)
+
+    def log(self, **values: float) -> None:
+        """Numbers for the history that are not part of a loss."""
+        self._engine.count(values)

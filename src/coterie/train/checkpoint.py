@@ -1,0 +1,128 @@
+"""Checkpoints of a fit: what is kept of it, and how it goes on after it was stopped."""
+
+import time
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..runtime.processes import World, all_gather
+from ..runtime.progress import Progress
+from ..storage.tensors import Checkpoint, StateError
+from .head import Head
+from .optim import load_optimizer, optimizer_tensors
+from .plan import Call, Phase
+
+
+class Resuming:
+    """The part of the engine that writes and reads its checkpoint."""
+
+    network: nn.Module
+    head: Any
+    labels: Any
+    plan: list[Phase | Call]
+    world: World
+    progress: Progress
+    checkpoint: Checkpoint | None
+    checkpoint_seconds: float
+    index: int
+    epoch: int
+    step: int
+    history: list[dict]
+    seconds: dict[str, float]
+    lent: float
+    notes: list[str]
+    _optims: dict
+    _average: list[torch.Tensor]
+    _sums: dict[str, float]
+    limit: int
+    _begin: float
+    _saved_at: float
+
+    def _maybe_save(self) -> None:
+        if self.checkpoint is None:
+            return
+        if self.world.agree(time.monotonic() - self._saved_at >= self.checkpoint_seconds):
+            extra = {f"average.{i}": t for i, t in enumerate(self._average)}
+            for name, (_, _, optimizer) in self._optims.items():
+                extra |= {f"optim.{name}.{k}": v for k, v in optimizer_tensors(optimizer).items()}
+            mine = torch.tensor(list(self._sums.values()), dtype=torch.float64)
+            self._save(extra | {"sums": self.world.sum(mine)})
+
+    def _save(self, extra: dict[str, torch.Tensor]) -> None:
+        if self.checkpoint is None or not self.world.leader:
+            return
+        tensors = {f"network.{k}": v for k, v in self.network.state_dict().items()} | extra
+        if self.head is not None:
+            tensors |= {f"head.{k}": v for k, v in self.head.tensors().items()}
+        if self.labels is not None:
+            tensors["labels"] = self.labels
+        position = {
+            "place": _place(self.plan, self.index),
+            "position": [self.index, self.epoch, self.step],
+            "spent": time.perf_counter() - self._begin,
+            "limit": self.limit,
+            "sums": list(self._sums),
+            "history": self.history,
+            "seconds": self.seconds,
+            "lent": self.lent,
+            "notes": self.notes,
+        }
+        self.checkpoint.save(tensors, position)
+        self._saved_at = time.monotonic()
+
+    def _load(self) -> dict | None:
+        found = self.checkpoint.load()
+        if found is None:
+            self._meet([0, 0, 0])
+            return None
+        tensors, about = found
+        self._meet(about["position"])
+        _, self.epoch, self.step = about["position"]
+        # by name: with a cache of pre-trained networks the plan may have become shorter
+        places = [_place(self.plan, i) for i in range(len(self.plan) + 1)]
+        if about["place"] not in places:
+            self.progress.note(f"phase {about['place'][0]!r} is not needed any more; starting over")
+            self.epoch = self.step = 0
+            return None
+        self.index = places.index(about["place"])
+        sums = tensors.get("sums", torch.zeros(0)) * self.world.leader  # of all, in one of them
+        self._sums = dict(zip(about["sums"], sums.tolist()))
+        self.history, self.notes = about["history"], about["notes"]
+        self.seconds, self.lent = about["seconds"], about["lent"]
+        self.network.load_state_dict(_under("network", tensors))
+        head = _under("head", tensors)
+        self.head = Head.from_tensors(head) if head else None
+        self.labels = tensors.get("labels")
+        if self.index < len(self.plan):
+            self.progress.note(
+                f"resuming in phase {self.plan[self.index].name!r}, step {self.step}"
+            )
+        return {"tensors": tensors, **about} if self.step else None
+
+    def _meet(self, position: list[int]) -> None:
+        """All processes stand at the same checkpoint before any of them writes the next one."""
+        places = all_gather(self.world, torch.tensor(position))
+        if bool((places != places[0]).any()):
+            raise StateError(
+                f"processes found different checkpoints (phase, epoch, step: {places.tolist()}); "
+                "checkpoint_dir has to be a folder that all of them see"
+            )
+
+    def _restore(self, resume: dict) -> None:
+        """Mid-phase: the optimisers' moments and the running averages."""
+        self.limit = resume["limit"]
+        for name, (_, _, optimizer) in self._optims.items():
+            load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]))
+        for i, total in enumerate(self._average):
+            total.copy_(resume["tensors"][f"average.{i}"])
+
+
+def _place(plan: list[Phase | Call], i: int) -> list:
+    """Name of a phase, and how many of that name came before; the end has none."""
+    name = plan[i].name if i < len(plan) else ""
+    return [name, sum(p.name == name for p in plan[:i])]
+
+
+def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {k[len(prefix) + 1 :]: v for k, v in tensors.items() if k.startswith(prefix + ".")}

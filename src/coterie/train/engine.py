@@ -1,0 +1,272 @@
+"""The only training loop: phases, batches, optimisers, the stop rule, checkpoints, averaging.
+
+Order and noise are pure functions of (seed, phase, epoch, step), so a checkpoint holds nothing but
+tensors and counters, and a resumed run makes the same bits as one that was never stopped.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..data.chunks import epoch_steps
+from ..math.centers import align, changed_share, reseed_empty
+from ..runtime.processes import World
+from ..runtime.progress import Progress
+from ..runtime.rng import derive, numpy_rng, torch_rng
+from ..storage.tensors import Checkpoint
+from .batch import Batch, Step, Terms, View
+from .budget import KEPT_BACK, Pace
+from .checkpoint import Resuming
+from .head import Head
+from .plan import Call, Phase, TrainingError
+from .rows import Rows
+
+SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
+
+
+class Engine(Resuming):
+    """Carries (network, head) through the phases of a plan."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        network: nn.Module,
+        assign: Callable[[torch.Tensor, Head], torch.Tensor],
+        *,
+        seed: int,
+        world: World,
+        progress: Progress,
+        checkpoint: Checkpoint | None = None,
+        checkpoint_seconds: float = 30.0,
+        time_budget: float | None = None,
+        empty: str = "reseed",
+    ):
+        self.rows, self.network, self.assign = rows, network, assign
+        self.seed, self.world, self.progress = seed, world, progress
+        self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
+        self.time_budget, self.empty = time_budget, empty
+        self.head: Any = None  # a Head from `init` on
+        self.labels: Any = None  # (n,) of the last update
+        self.latents: Any = None  # (n, d) from `init` until the network moves
+        self.history: list[dict] = []
+        self.seconds: dict[str, float] = {}
+        self.lent = 0.0  # seconds among them that an earlier fit has spent (a cached network)
+        self.notes: list[str] = []
+        self.index = self.epoch = self.step = 0  # position: phase, epoch, step in the phase
+        self.limit = 0  # steps of the phase
+        self._sums: dict[str, float] = {}
+        self._saved_at = time.monotonic()
+
+    # -- the plan ---------------------------------------------------------------------------
+    def run(self, plan: list[Phase | Call]) -> None:
+        self.plan = plan
+        resume = self._load() if self.checkpoint else None
+        for i in range(self.index, len(plan)):
+            self.index, self.phase = i, plan[i]
+            spent = resume["spent"] if resume else 0.0  # before the fit was stopped
+            self._begin = time.perf_counter() - spent
+            if isinstance(plan[i], Call):
+                self.progress.phase(plan[i].name)
+                self.latents = None
+                plan[i].function(self)
+            else:
+                self._train(resume)
+            resume = None
+            name = plan[i].name
+            took = time.perf_counter() - self._begin
+            self.seconds[name] = self.seconds.get(name, 0.0) + took
+            self.index, self.epoch, self.step, self._sums = i + 1, 0, 0, {}
+            self._save({})
+
+    def _train(self, resume: dict | None) -> None:
+        phase, n = self.phase, self.rows.n
+        steps = epoch_steps(n, phase.batch_size)
+        self.limit = max(1, math.ceil(phase.epochs * steps)) if phase.epochs > 0 else 0
+        if phase.optimizers:
+            groups = phase.optimizers(self.network, self.head)
+        else:
+            modules = [m for m in (self.network, self.head) if m is not None]
+            groups = {"main": ([p for m in modules for p in m.parameters()], phase.optim)}
+        self._optims = {}
+        for name, (params, optim) in groups.items():
+            if params := [p for p in params if p.requires_grad]:  # the user may have frozen some
+                self._optims[name] = params, optim, optim.build(params)
+        self._average = [torch.zeros_like(p) for p in self._trained()] if phase.average else []
+        most = self.limit
+        if resume:
+            self._restore(resume)
+        every = phase.update_every
+        every = every if isinstance(every, int) else max(1, round(every * steps))
+        pace = Pace(self.step, resume["spent"] if resume else 0.0)
+        self.network.train()
+        self.progress.phase(phase.name, math.ceil(self.limit / steps), self.limit)
+        order_epoch, order = -1, torch.empty(0)
+        while self.step < self.limit:
+            self.epoch, s = divmod(self.step, steps)
+            if order_epoch != self.epoch:
+                order = torch.randperm(n, generator=torch_rng(self.seed, phase.name, self.epoch))
+                order_epoch = self.epoch
+            # a time budget may have cut the phase
+            interval = max(1, round(every * self.limit / most)) if phase.paced else every
+            if phase.update and self.step % interval == 0:
+                updating = time.perf_counter()
+                settled = self._update()
+                pace.update_took(time.perf_counter() - updating)
+                if settled:
+                    break
+            stop = n if s + 1 == steps else (s + 1) * phase.batch_size
+            self._one_step(order[s * phase.batch_size : stop])
+            self.step += 1
+            if s + 1 == steps or self.step == self.limit:
+                self._end_epoch(s + 1)
+            if self.time_budget and self.step < self.limit and pace.due(self.step):
+                self._fit_budget(pace, interval, most)
+            self.progress.step(self.step)
+            self._maybe_save()
+        if self.step == self.limit < most:
+            self.notes.append(
+                f"the time budget ended phase {phase.name!r} after "
+                f"{round(self.limit / steps, 1):g} of {round(most / steps, 1):g} epochs"
+            )
+        if phase.average and self.step:
+            for p, total in zip(self._trained(), self._average):
+                p.data.copy_(total / self.step)
+        self.network.eval()
+
+    def _one_step(self, index: torch.Tensor) -> None:
+        self.latents = None
+        # modules with dropout draw from torch's default stream, which `fit` has forked
+        torch.default_generator.manual_seed(derive(self.seed, self.phase.name, self.step))
+        if self.phase.train_step:
+            self.phase.train_step(Step(self, index), self.head)
+        else:
+            batch = Batch(self, index, self.phase.augment)
+            self.descend("main", self.phase.loss(batch, self.head), batch.weight)
+        for p, total in zip(self._trained() if self._average else [], self._average):
+            total += p.data
+
+    def descend(self, name: str, terms: Terms, weight: float = 1.0, turns: int = 1) -> None:
+        """One optimiser step on the sum of the terms; `weight` is this process's share of rows."""
+        values = {k: t.item() for k, t in terms.items()}
+        for k, v in values.items():
+            if not math.isfinite(v):
+                raise TrainingError(
+                    f"the loss term {k!r} became {v} in phase {self.phase.name!r}, epoch "
+                    f"{self.epoch}, step {self.step}; lower the learning rate or its weight"
+                )
+        params, optim, optimizer = self._optims[name]
+        total: Any = sum(terms.values()) if len(terms) > 1 else next(iter(terms.values()))
+        # gradients go to this optimiser's parameters only: a generator's turn leaves the critic be
+        grads = torch.autograd.grad(
+            total * weight if weight != 1 else total, params, allow_unused=True
+        )
+        for p, g in zip(params, grads):
+            p.grad = g
+        self.world.sum_gradients(params)
+        if optim.clip:
+            nn.utils.clip_grad_norm_(params, optim.clip)
+        for group in optimizer.param_groups:
+            group["lr"] = optim.rate(self.step / self.limit)
+        optimizer.step()
+        self.count({k: v * weight / turns for k, v in values.items()})
+
+    def count(self, values: dict[str, float]) -> None:
+        for k, v in values.items():
+            self._sums[k] = self._sums.get(k, 0.0) + v
+
+    # -- full-data work ---------------------------------------------------------------------
+    def encode_all(self) -> torch.Tensor:  # (n, d), rows in order, the same on every process
+        if self.latents is not None:
+            return self.latents
+        training = self.network.training
+        self.network.eval()
+        mine = self.rows.through(self.network, *self.world.span(self.rows.n))
+        self.network.train(training)
+        return self.world.concat(mine, self.rows.n)
+
+    def feed(self, index: torch.Tensor | slice) -> Any:
+        """Rows as the network takes them."""
+        return self.rows.fed_to(self.network, index)
+
+    def _update(self) -> bool:
+        """Refresh the method's full-data state; True when the labels have settled."""
+        phase, k = self.phase, 0
+        with torch.no_grad():
+            labels = phase.update(View(self), self.head)
+            if labels is not None and "centers" in self.head:
+                k = self.head.centers.shape[0]
+                if self._handle_empty(labels, k):
+                    labels = phase.update(View(self), self.head)
+        self.world.broadcast(list(self.head.tensors().values()))
+        if labels is None:
+            return False
+        if self.labels is not None and phase.align:
+            labels = align(labels, self.labels, max(k, int(labels.max()) + 1))
+        settled = self.labels is not None and changed_share(labels, self.labels) < phase.tol
+        self.labels = labels
+        return self.world.agree(settled and self.step > 0)
+
+    def _handle_empty(self, labels: torch.Tensor, k: int) -> bool:
+        counts = torch.bincount(labels, minlength=k)
+        if self.empty == "keep" or bool((counts > 0).all()):
+            return False
+        gone = torch.nonzero(counts == 0).flatten().tolist()
+        where = f"in phase {self.phase.name!r}, epoch {self.epoch}"
+        if self.empty == "raise":
+            raise TrainingError(
+                f"clusters {gone} of {k} have no rows {where}; "
+                "lower n_clusters, or use empty='reseed' or empty='keep'"
+            )
+        rng = numpy_rng(self.seed, self.phase.name, self.step, "empty")
+        centers, moved = reseed_empty(self.head.centers.data, counts, self.encode_all(), rng)
+        self.head.centers.data.copy_(centers)
+        self.notes.append(f"clusters {moved} lost all rows {where} and were re-seeded")
+        return bool(moved)
+
+    def _end_epoch(self, steps: int) -> None:
+        record: dict[str, Any] = {"phase": self.phase.name, "epoch": self.epoch}
+        sums = torch.tensor(list(self._sums.values()), dtype=torch.float64)
+        means = self.world.sum(sums) / steps
+        record |= dict(zip(self._sums, means.tolist()))
+        if self.head is not None:
+            record |= self._sizes()
+        record["seconds"] = round(time.perf_counter() - self._begin, 3)
+        self._sums = {}
+        self.history.append(record)
+        self.progress.epoch(record)
+
+    @torch.inference_mode()
+    def _sizes(self) -> dict[str, float]:
+        labels = self.labels
+        if labels is None:
+            index = torch.linspace(0, self.rows.n - 1, min(SAMPLE_ROWS, self.rows.n)).long()
+            self.network.eval()
+            scores = self.assign(self.network.encode(self.feed(index)), self.head)
+            self.network.train()
+            labels = scores.argmax(1)
+        shares = torch.bincount(labels).double() / len(labels)
+        used = shares[shares > 0]
+        return {
+            "clusters_used": len(used),
+            "smallest_share": round(used.min().item(), 4),
+            "largest_share": round(used.max().item(), 4),
+        }
+
+    def _fit_budget(self, pace: Pace, every: int, most: int) -> None:
+        """End this phase when it has taken its share of the time that is left."""
+        spent = sum(self.seconds.values()) - self.lent
+        left = (1 - KEPT_BACK) * (self.time_budget or 0) - spent
+        later = [p.epochs for p in self.plan[self.index + 1 :] if isinstance(p, Phase)]
+        share = left * self.phase.epochs / (self.phase.epochs + sum(later) or 1)
+        limit = max(self.step + 1, min(most, pace.last_step(self.step, share, every)))
+        self.limit = int(self.world.sum(torch.tensor(limit if self.world.leader else 0)))
+
+    def _trained(self) -> list[nn.Parameter]:
+        return [p for params, _, _ in self._optims.values() for p in params]
+
+    def stream(self, *keys: str | int) -> torch.Generator:
+        return torch_rng(self.seed, self.phase.name, self.step, *keys)

@@ -1,0 +1,257 @@
+"""K-means, centres, scatter and label alignment."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+
+from coterie.math import kmeans as lloyd
+from coterie.math.centers import (
+    align,
+    changed_share,
+    cluster_sums,
+    kmeans,
+    reseed_empty,
+    running_mean,
+    within_scatter,
+)
+from reference import centers as twin
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def normal(*shape, seed=0, dtype=torch.float64):
+    return torch.from_numpy(rng(seed).standard_normal(shape)).to(dtype)
+
+
+def blobs(n=300, d=4, k=3, seed=0):
+    generator = rng(seed)
+    labels = generator.integers(k, size=n)
+    rows = 20 * generator.standard_normal((k, d))[labels] + generator.standard_normal((n, d))
+    return torch.from_numpy(rows.astype("float32")), labels
+
+
+class Streamed:
+    """Rows as they come from disk: a count and slices, nothing else."""
+
+    def __init__(self, z):
+        self.rows, self.n, self.reads = z, len(z), 0
+
+    def slice(self, start, stop):
+        assert stop - start <= 4096
+        self.reads += 1
+        return self.rows[start:stop]
+
+
+Z, LABELS = normal(12, 3), torch.tensor([0, 1, 2, 0, 1, 2, 0, 0, 1, 0, 2, 0])
+
+
+def close(ours, theirs, tol=1e-10):
+    torch.testing.assert_close(ours, torch.tensor(theirs, dtype=ours.dtype), rtol=tol, atol=tol)
+
+
+def test_sums_and_scatter_twins():
+    sums, counts = cluster_sums(Z, LABELS, 4)
+    expected = twin.cluster_sums(Z.tolist(), LABELS.tolist(), 4)
+    close(sums, expected[0])
+    close(counts, expected[1])
+    centers = normal(4, 3, seed=5)
+    within = twin.within_scatter(Z.tolist(), LABELS.tolist(), centers.tolist())
+    close(within_scatter(Z, LABELS, centers), within)
+
+
+def test_running_mean_equals_dcn_row_by_row():
+    centers, counts = normal(4, 3, seed=6), torch.tensor([100.0, 3.0, 1.0, 7.0]).double()
+    ours, ours_counts = running_mean(centers, counts, Z, LABELS)
+    theirs, their_counts = twin.running_mean(
+        centers.tolist(), counts.tolist(), Z.tolist(), LABELS.tolist()
+    )
+    close(ours, theirs)
+    close(ours_counts, their_counts)
+    assert torch.equal(ours[3], centers[3])  # no row, no move
+
+
+def test_lloyd_twin_from_given_centres():
+    z, _ = blobs(60, 3, 3)
+    start = z[:3] + 0.5
+    ours = kmeans(z, 3, rng=rng(), init=start, max_iter=4, tol=0.0)
+    theirs = twin.lloyd(z.tolist(), start.tolist(), 4)
+    close(ours.centers, theirs, 1e-4)
+    assert ours.labels.tolist() == twin.nearest(z.tolist(), theirs)
+    expected = twin.inertia(z.tolist(), ours.labels.tolist(), theirs)
+    assert ours.inertia == pytest.approx(expected, rel=1e-4)
+
+
+def test_as_good_as_scikit_learn_on_digits():
+    digits = load_digits().data.astype("float32")
+    z = torch.from_numpy(digits)
+    ours = [kmeans(z, 10, rng=rng(s)).inertia for s in range(4)]
+    theirs = [KMeans(10, n_init=10, random_state=s).fit(digits).inertia_ for s in range(4)]
+    assert np.mean(ours) <= 1.002 * np.mean(theirs)
+
+
+def test_same_end_as_scikit_learn_from_the_same_start():
+    digits = load_digits().data.astype("float32")
+    for seed in range(4):
+        start = digits[rng(seed).choice(len(digits), 10, replace=False)]
+        ours = kmeans(torch.from_numpy(digits), 10, rng=rng(), init=torch.from_numpy(start), tol=0)
+        theirs = KMeans(10, init=start, n_init=1, tol=0).fit(digits)
+        assert ours.inertia == pytest.approx(theirs.inertia_, rel=1e-5)
+        assert (ours.labels.numpy() == theirs.labels_).mean() > 0.999
+
+
+def test_same_bits_for_the_same_seed_and_other_bits_for_another():
+    z = normal(3000, 6, dtype=torch.float32)
+    first, second, other = (kmeans(z, 5, rng=rng(s), n_init=3) for s in (1, 1, 2))
+    assert torch.equal(first.centers, second.centers)
+    assert torch.equal(first.labels, second.labels)
+    assert first.inertia == second.inertia
+    assert not torch.equal(first.centers, other.centers)
+
+
+def test_neither_input_nor_global_randomness_changes():
+    z, _ = blobs()
+    copy, torch_state = z.clone(), torch.get_rng_state()
+    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002 (to see that it stays)
+    kmeans(z, 3, rng=rng())
+    assert torch.equal(z, copy)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+
+
+def test_streamed_rows_give_the_same_clusters(monkeypatch):
+    monkeypatch.setattr("coterie.math.kmeans.CHUNK_VALUES", 1024)
+    z, truth = blobs(5000)
+    source = Streamed(z)
+    streamed = kmeans(source, 3, rng=rng(), n_init=5, sample=200)
+    whole = kmeans(z, 3, rng=rng(), n_init=5)
+    assert source.reads > 10
+    assert streamed.inertia == pytest.approx(whole.inertia, rel=1e-5)
+    assert changed_share(align(streamed.labels, truth, 3), truth) == 0
+
+
+def test_labels_are_the_nearest_centres():
+    z = normal(2000, 8, dtype=torch.float32)
+    result = kmeans(z, 7, rng=rng(), n_init=2)
+    nearest = torch.cdist(z.double(), result.centers.double()).square()
+    own = nearest.gather(1, result.labels[:, None])[:, 0]
+    assert (own - nearest.amin(dim=1)).max() < 1e-4
+    assert result.inertia == pytest.approx(float(own.sum()), rel=1e-5)
+    assert result.labels.dtype == torch.int64 and result.centers.dtype == torch.float32
+
+
+def test_data_far_from_the_origin():
+    z, truth = blobs()
+    result = kmeans(z + 1e4, 3, rng=rng())
+    assert changed_share(align(result.labels, truth, 3), truth) == 0
+
+
+@pytest.mark.parametrize("value", [0.0, 1000.1])
+def test_equal_rows(value):
+    result = kmeans(torch.full((20, 3), value), 4, rng=rng())
+    torch.testing.assert_close(result.centers[0], torch.full((3,), value))
+    assert result.inertia == pytest.approx(0, abs=1e-4)
+    assert result.centers.isfinite().all()
+
+
+def test_duplicates_one_cluster_and_as_many_clusters_as_rows():
+    distinct = normal(3, 2, dtype=torch.float32)
+    many = kmeans(distinct.repeat(10, 1), 5, rng=rng())
+    assert many.inertia == pytest.approx(0, abs=1e-4)
+    assert len(many.labels.unique()) == 3
+    rows = normal(9, 2, dtype=torch.float32)
+    one = kmeans(rows, 1, rng=rng())
+    torch.testing.assert_close(one.centers[0], rows.mean(dim=0))
+    every = kmeans(rows, 9, rng=rng())
+    assert sorted(every.labels.tolist()) == list(range(9))
+    assert len(kmeans(rows[:1], 1, rng=rng()).labels) == 1
+
+
+def test_empty_clusters_are_seeded_again():
+    z, truth = blobs()
+    start = torch.full((3, 4), 1e4)
+    start[0] = z.mean(dim=0)
+    start[1] = start[2]  # two equal centres, far from all rows
+    result = kmeans(z, 3, rng=rng(), init=start)
+    assert changed_share(align(result.labels, truth, 3), truth) == 0
+
+
+def test_random_start_and_both_dtypes():
+    z, _ = blobs()
+    best = kmeans(z, 3, rng=rng()).inertia
+    assert kmeans(z, 3, rng=rng(), init="random").inertia == pytest.approx(best, rel=1e-5)
+    double = kmeans(z.double(), 3, rng=rng())
+    assert double.centers.dtype == torch.float64
+    assert double.inertia == pytest.approx(best, rel=1e-5)
+
+
+def test_errors_name_both_numbers():
+    z = normal(5, 2, dtype=torch.float32)
+    with pytest.raises(ValueError, match="5 rows but k=8; lower k"):
+        kmeans(z, 8, rng=rng())
+    with pytest.raises(ValueError, match="k=0"):
+        kmeans(z, 0, rng=rng())
+    with pytest.raises(ValueError, match=r"shape \(3, 2\) but k=2"):
+        kmeans(z, 2, rng=rng(), init=z[:3])
+    with pytest.raises(ValueError, match="'best' is not"):
+        kmeans(z, 2, rng=rng(), init="best")
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        kmeans(z / 0, 2, rng=rng())
+    with pytest.raises(ValueError, match="3 rows but reference has 2"):
+        changed_share([0, 1, 2], [0, 1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_align_reaches_the_best_renaming(seed):
+    labels, reference = rng(seed).integers(4, size=(2, 40))
+    renamed = align(labels, reference, 4)
+    agreement = twin.best_agreement(labels.tolist(), reference.tolist(), 4)
+    assert (renamed == reference).sum() == agreement
+    assert changed_share(renamed, reference) == pytest.approx(1 - agreement / 40)
+    as_tensor = align(torch.from_numpy(labels), torch.from_numpy(reference), 4)
+    assert torch.is_tensor(as_tensor) and as_tensor.tolist() == renamed.tolist()
+
+
+def test_align_undoes_a_permutation():
+    labels = rng().integers(6, size=100)
+    permuted = rng(1).permutation(6)[labels]
+    assert changed_share(permuted, labels) > 0
+    assert changed_share(align(permuted, labels, 6), labels) == 0
+
+
+def test_reseed_moves_only_empty_centres_onto_rows():
+    z, _ = blobs()
+    centers = torch.zeros(4, 4)
+    centers[0] = z[0]
+    counts = torch.tensor([300, 0, 0, 0])
+    moved, reseeded = reseed_empty(centers, counts, z, rng())
+    assert reseeded == [1, 2, 3]
+    assert torch.equal(moved[0], z[0]) and torch.equal(centers[1], torch.zeros(4))
+    for cluster in reseeded:
+        assert (z == moved[cluster]).all(dim=1).any()
+    assert len(moved.unique(dim=0)) == 4
+    assert reseed_empty(centers, counts + 1, z, rng())[1] == []
+
+
+def test_reseed_when_all_rows_are_equal_or_all_clusters_empty():
+    z = torch.ones(6, 2)
+    moved, _ = reseed_empty(torch.ones(2, 2), torch.tensor([6, 0]), z, rng())
+    assert torch.equal(moved, torch.ones(2, 2))
+    assert reseed_empty(torch.zeros(2, 2), torch.zeros(2), z, rng())[1] == [0, 1]
+
+
+@pytest.mark.parametrize("k, thinned", [(99, False), (100, True)])
+def test_restarts_of_many_clusters_end_early(monkeypatch, k, thinned):
+    z = torch.from_numpy(np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32))
+    sizes, counted = [], lloyd._pass
+    monkeypatch.setattr(lloyd, "_pass", lambda rows, c: sizes.append(len(c)) or counted(rows, c))
+    found = kmeans(z, k, rng=np.random.default_rng(1), n_init=8)
+    assert sizes[:5] == [8] * 5
+    assert (sizes[5:16] == [4] * 5 + [2] * 5 + [1]) == thinned
+    monkeypatch.setattr(lloyd, "MANY_CLUSTERS", 10**9)
+    whole = kmeans(z, k, rng=np.random.default_rng(1), n_init=8)
+    assert found.inertia <= 1.01 * whole.inertia
+    assert thinned or torch.equal(found.labels, whole.labels)

@@ -1,0 +1,532 @@
+"""Kith and its parts: loss, gradients, merging, graph, features."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import NearestNeighbors
+
+import coterie
+from coterie import Kith, Leiden
+from coterie.math import features as kinds
+from coterie.math.graph import by_cells, exact, neighbours, smooth
+from coterie.math.merge import (
+    agreement,
+    greedy_merge,
+    joint,
+    modularity,
+    normalised_cut,
+    one_hot,
+    spectral_merge,
+)
+from coterie.methods.kith import row_features
+from coterie.methods.kith.choosing import finalists, verdict
+from coterie.methods.kith.views import lose_words
+from coterie.nets.feature_net import FeatureNet, SharedNorm
+from coterie.nets.kith_encoder import KithCoder
+from coterie.train.head import Head
+from reference import features as twin
+from reference.assign import target_distribution
+
+
+def rand(*shape, seed=0):
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+# -- graph --------------------------------------------------------------------------------------
+@settings(max_examples=20, deadline=None)
+@given(st.integers(4, 60), st.integers(1, 8), st.integers(0, 10**6), st.floats(-1e3, 1e3))
+def test_graph_is_that_of_scikit_learn(n, d, seed, shift):
+    z = torch.from_numpy(rng(seed).normal(size=(n, d)).astype(np.float32)) + shift
+    k = min(3, n - 1)
+    mine = exact(z, k)
+    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(z.double().numpy())
+    far, _ = search.kneighbors()
+    ours = (z[:, None].double() - z[mine].double()).norm(dim=2)
+    assert (mine != torch.arange(n)[:, None]).all()  # nobody is his own neighbour
+    np.testing.assert_allclose(ours, far, rtol=1e-3, atol=1e-3 * (1 + 1e-3 * abs(shift)))
+
+
+def test_graph_in_blocks_equals_graph_at_once(monkeypatch):
+    z = rand(100, 5)
+    whole = exact(z, 4)
+    monkeypatch.setattr("coterie.math.graph.BLOCK", 700)
+    assert torch.equal(exact(z, 4), whole)
+
+
+def test_cells_find_nearly_all_neighbours_and_repeat():
+    z = torch.from_numpy(make_blobs(3000, 8, centers=12, random_state=0)[0].astype(np.float32))
+    true = exact(z, 5)
+    found = by_cells(z, 5, rng(), cell_rows=100, probes=8)
+    assert torch.equal(found, by_cells(z, 5, rng(), cell_rows=100, probes=8))
+    hits = (found[:, :, None] == true[:, None]).any(2).float().mean()
+    assert hits > 0.97
+    assert torch.equal(neighbours(z, 5, rng(), exact_rows=3000), true)
+
+
+def test_cells_with_duplicate_rows_still_have_enough_candidates():
+    found = by_cells(torch.zeros(50, 3), 5, rng(), cell_rows=5, probes=1)
+    assert found.shape == (50, 5) and (found != torch.arange(50)[:, None]).all()
+
+
+def test_too_many_neighbours_says_both_numbers():
+    with pytest.raises(ValueError, match="k=9 neighbours of 5 rows"):
+        neighbours(rand(5, 2), 9, rng())
+
+
+def test_smooth_and_joint_against_loops():
+    p, graph = rand(30, 4).softmax(1), exact(rand(30, 3, seed=1), 3)
+    mean, j = torch.zeros(30, 4), torch.zeros(4, 4)
+    for i, a in itertools.product(range(30), range(3)):
+        mean[i] += p[graph[i, a]] / 3
+        j += torch.outer(p[i], p[graph[i, a]]) / 90
+    torch.testing.assert_close(smooth(p, graph), mean)
+    torch.testing.assert_close(joint(p, graph).float(), (j + j.T) / 2)
+    assert abs(float(joint(p, graph).sum()) - 1) < 1e-6
+
+
+# -- merging ------------------------------------------------------------------------------------
+def brute_force(j, k, rule):
+    """Greedy merging that recomputes every score from the original matrix."""
+    groups = [{a} for a in range(len(j))]
+    mass = j.sum(1)
+
+    def score(a, b):
+        between = sum(j[x, y] for x in a for y in b)
+        d_a, d_b = (sum(mass[x] for x in g) for g in (a, b))
+        return between / (d_a * d_b if rule == "mod" else min(d_a, d_b))
+
+    while len(groups) > k:
+        a, b = max(itertools.combinations(groups, 2), key=lambda pair: score(*pair))
+        groups = [g for g in groups if g not in (a, b)] + [a | b]
+    return {frozenset(g) for g in groups}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(3, 9), st.integers(0, 10**6), st.sampled_from(["mod", "ncut"]))
+def test_merge_order_against_brute_force(o, seed, rule):
+    raw = rng(seed).random((o, o))
+    j = (raw + raw.T) / (2 * raw.sum())
+    for k in range(1, o + 1):
+        names = greedy_merge(torch.from_numpy(j), k, rule).numpy()
+        assert {frozenset(np.flatnonzero(names == c)) for c in range(k)} == brute_force(j, k, rule)
+
+
+@pytest.mark.parametrize("merge", [greedy_merge, lambda j, k: spectral_merge(j, k, rng())])
+def test_merging_finds_blocks_of_unequal_size(merge):
+    truth = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 3])
+    j = np.where(truth[:, None] == truth, 1.0, 0.01) * (1 + 0.1 * rng().random((12, 12)))
+    j = torch.from_numpy((j + j.T) / (2 * j.sum()))
+    assert adjusted_rand_score(merge(j, 4).numpy(), truth) == 1
+
+
+def test_spectral_merge_uses_every_name_and_takes_empty_outputs():
+    p = torch.zeros(40, 6)
+    p[torch.arange(40), torch.arange(40) % 5] = 1  # output 5 has no rows
+    names = spectral_merge(joint(p, exact(rand(40, 2), 3)), 4, rng())
+    assert sorted(set(names.tolist())) == [0, 1, 2, 3] and len(names) == 6
+    assert torch.equal(spectral_merge(torch.eye(3).double(), 3, rng()), torch.arange(3))
+
+
+def test_agreement_is_the_rand_index_of_pairs():
+    labellings = [rng(s).integers(3, size=50) for s in range(3)]
+    table = agreement(labellings)
+    assert table[0, 2] == pytest.approx(adjusted_rand_score(labellings[0], labellings[2]))
+    assert (np.diag(table) == 1).all()
+
+
+# -- the loss -----------------------------------------------------------------------------------
+class OneBatch:
+    """What Kith's loss needs of a batch, on one process."""
+
+    def __init__(self, network, rows):
+        self.network, self.rows, self.size = network, rows, len(rows)
+
+    def draw(self, make, *keys):
+        seed = sum(map(ord, "".join(map(str, keys))))
+        return make(self.size, torch.Generator().manual_seed(seed))
+
+    def mean(self, t):
+        return t.mean(0)
+
+
+def small_problem():
+    method = Kith(3, direct_heads=2, over_heads=2, hidden=(6,), embedding_dim=4, noise=0.1)
+    z = torch.randn(12, 5, generator=torch.Generator().manual_seed(1)).double()
+    features = kinds.Features("table", (5,))
+    network = FeatureNet(features, (6, 4), torch.Generator().manual_seed(2)).double()
+    params = {"direct": rand(4, 6), "over": rand(4, 10), "direct_bias": rand(6)}
+    params |= {"over_bias": rand(10, seed=4)}
+    params = {k: v.double() for k, v in params.items()}
+    head = Head(params, {"spread": z.std(0)}, {"z": z, "graph": exact(z, 3)})
+    return method, OneBatch(network, torch.arange(8)), head
+
+
+def loop_loss(method, batch, head):
+    """The loss as its definition reads: one head, one row, one output at a time."""
+    picked = batch.draw(lambda b, g: torch.randint(3, (b,), generator=g), "pair")
+    partner = torch.stack([head.graph[i, a] for i, a in zip(batch.rows, picked)])
+    views = [method._view(batch, head, batch.rows, "own"), method._view(batch, head, partner, "j")]
+    h = batch.network.body(torch.cat(views))
+    near, even = [], []
+    for weight, bias, heads in (
+        (head.direct, head.direct_bias, 2),
+        (head.over, head.over_bias, 2),
+    ):
+        o = weight.shape[1] // heads
+        for c in range(heads):
+            p = (h @ weight[:, c * o : (c + 1) * o] + bias[c * o : (c + 1) * o]).softmax(1)
+            total = 0
+            for i in range(8):
+                total = total - torch.log(sum(p[i, a] * p[i + 8, a] for a in range(o)))
+            near.append(total / 8)
+            m = p.mean(0)
+            even.append(sum(m[a] * torch.log(m[a]) for a in range(o)))
+    return sum(near) / 4, method.balance * sum(even) / 4
+
+
+def test_loss_and_its_gradient_against_a_loop():
+    method, batch, head = small_problem()
+    params = [*head.parameters(), *batch.network.parameters()]
+    terms, twin = method.loss(batch, head), loop_loss(method, batch, head)
+    torch.testing.assert_close(terms["neighbours"], twin[0])
+    torch.testing.assert_close(terms["balance"], twin[1])
+    mine = torch.autograd.grad(sum(terms.values()), params)
+    theirs = torch.autograd.grad(sum(twin), params)
+    for a, b in zip(mine, theirs):
+        torch.testing.assert_close(a, b)
+
+
+def test_gradient_of_the_loss_by_finite_differences():
+    method, batch, head = small_problem()
+
+    def value(weight, bias):
+        changed = Head({}, {}, {"z": head.z, "graph": head.graph, "spread": head.spread})
+        changed.direct, changed.direct_bias = weight, bias
+        changed.over, changed.over_bias = head.over.data, head.over_bias.data
+        return sum(method.loss(batch, changed).values())
+
+    inputs = (head.direct.data.clone(), head.direct_bias.data.clone())
+    assert torch.autograd.gradcheck(value, [t.requires_grad_() for t in inputs])
+
+
+def test_refining_aims_at_the_sharpened_mean_of_each_neighbourhood():
+    method, batch, head = small_problem()
+    z, graph, network = head.z, head.graph, batch.network
+    merge = torch.eye(3)[torch.arange(5) % 3].double()  # five outputs, three clusters
+    params = {"weight": head.over.data[:, :5] * 9, "bias": head.over_bias.data[:5]}
+    head = Head(params, {"merge": merge}, {"z": z, "graph": graph, "target": torch.zeros(12, 3)})
+    head.double().graph = graph
+    with torch.no_grad():
+        labels = method.update(SimpleNamespace(network=network), head)
+        assert network.training  # asked in its settled state, and given back as it was
+        outputs = (network.eval().body(z) @ head.weight + head.bias).softmax(1).tolist()
+    q = [[p[0] + p[3], p[1] + p[4], p[2]] for p in outputs]
+    around = []
+    for i in range(12):
+        circle = [q[i], *(q[j] for j in graph[i].tolist())]
+        around.append([sum(row[c] for row in circle) / len(circle) for c in range(3)])
+    expected = torch.tensor(target_distribution(around), dtype=torch.float64)
+    torch.testing.assert_close(head.target, expected)
+    assert labels.tolist() == [row.index(max(row)) for row in q]
+
+
+def test_normalised_cut_against_a_loop_and_its_order():
+    labels, graph = torch.from_numpy(rng().integers(3, size=40)), exact(rand(40, 2), 4)
+    ends = [(int(labels[i]), int(labels[b])) for i in range(40) for b in graph[i]]
+    ends += [(b, a) for a, b in ends]
+    shares = [sum(a == c != b for a, b in ends) / sum(a == c for a, b in ends) for c in range(3)]
+    assert normalised_cut(joint(one_hot(labels, 3), graph)) == pytest.approx(np.mean(shares))
+    graph = torch.tensor([[1], [0], [3], [2]])
+    cut = [
+        normalised_cut(joint(one_hot(torch.tensor(c), 2), graph))
+        for c in ([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0])
+    ]
+    assert cut == pytest.approx([0, 1, 0.5])  # an empty cluster is no way to a low cut
+
+
+def test_choice_follows_the_cut_unless_merging_is_chance():
+    assert verdict("auto", direct=0.2, merged=0.1, firm=0.9) == "merged"
+    assert verdict("auto", direct=0.2, merged=0.15, firm=0.5) == "direct"
+    assert verdict("auto", direct=0.2, merged=0.1, firm=0.5) == "merged"
+    assert verdict("auto", direct=0.1, merged=0.2, firm=0.9) == "direct"
+    assert verdict("free", direct=0.1, merged=0.2, firm=0.1) == "merged"
+    assert verdict("equal", direct=0.2, merged=0.1, firm=1.0) == "direct"
+
+
+def test_modularity_against_a_loop_and_giants_do_not_win():
+    labels, graph = rng().integers(3, size=40), exact(rand(40, 2), 4).numpy()
+    ends = [(labels[i], labels[b]) for i in range(40) for b in graph[i]]
+    ends += [(b, a) for a, b in ends]
+    want = 0.0
+    for c in range(3):
+        inside = sum(a == c == b for a, b in ends) / len(ends)
+        want += inside - (sum(a == c for a, b in ends) / len(ends)) ** 2
+    j = joint(one_hot(torch.from_numpy(labels), 3), torch.from_numpy(graph))
+    assert modularity(j) == pytest.approx(want)
+
+    def candidate(cut, modularity, seed):
+        labels = torch.from_numpy(rng(seed).integers(4, size=50))
+        return {"cut": cut, "modularity": modularity, "labels": labels}
+
+    direct = [candidate(0.2, 0.70, 0), candidate(0.19, 0.69, 1)]
+    spectral = [candidate(0.15, 0.68, 2), candidate(0.16, 0.72, 3)]  # heads disagree
+    giant = [candidate(0.05, 0.5, 4)] * 2  # heads agree
+    best, firm = finalists({"direct": direct, "spectral": spectral, "ncut": giant})
+    assert best["direct"] is direct[1] and best["merged"] is spectral[0] and firm < 0.5
+    best, firm = finalists({"direct": direct, "ncut": giant})
+    assert best["merged"] is giant[0] and firm == 1  # nothing else is there
+
+
+# -- network ------------------------------------------------------------------------------------
+def test_shared_norm_is_batch_norm_and_settles_on_exact_moments():
+    norm, twin = SharedNorm(4), torch.nn.BatchNorm1d(4)
+    x = 3 + 2 * rand(16, 4)
+    torch.testing.assert_close(norm(x), twin(x))
+    features = kinds.Features("table", (4,))
+    network = FeatureNet(features, (5, 3), torch.Generator().manual_seed(0))
+    network.settle(x)
+    seen = network.layers[0](x)
+    torch.testing.assert_close(network.norms[0].running_mean, seen.mean(0))
+    torch.testing.assert_close(network.norms[0].running_var, seen.var(0, correction=0))
+
+
+# -- features -----------------------------------------------------------------------------------
+def test_kind_is_guessed_by_shape_and_values():
+    counts = torch.from_numpy(rng().poisson(rng(1).gamma(0.1, 2, size=300), (50, 300))).float()
+    pixels = (rand(50, 300) > 0.7) * 255.0
+    assert kinds.guess_kind(rand(5, 8, 8), False, (1, 8, 8)) == "image"
+    assert kinds.guess_kind(counts, False, (300,)) == "counts"
+    assert kinds.guess_kind(counts, True, (300,)) == "counts"
+    assert kinds.guess_kind(pixels, False, (300,)) == "table"
+    assert kinds.guess_kind(rand(50, 300), True, (300,)) == "text"
+    assert kinds.guess_kind(rand(50, 6), False, (6,)) == "table"
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("image", (1, 8, 8)), ("image", (3, 40, 36)), ("table", (5,)), ("table", (130,))]
+    + [("text", (160,)), ("counts", (30,)), ("text", (1600,))],
+)
+def test_features_have_the_announced_size_on_few_and_many_rows(kind, shape):
+    for n in (2, 60):
+        x = rand(n, *shape)
+        made = kinds.Features(kind, shape).fit(x, torch.Generator().manual_seed(0))(x)
+        assert made.shape == (n, kinds.size(kind, shape)) and bool(made.isfinite().all())
+
+
+def test_hog_sees_direction_not_brightness():
+    across, along = torch.zeros(2, 1, 32, 32)
+    across[:, :, 16:] = 1
+    along[:, 16:] = 1
+    images = torch.stack([across, 0.5 * across + 0.3, along])
+    made = kinds.hog(images)
+    assert made.shape == (3, 576)
+    assert (made[0] - made[1]).norm() < 0.1 * (made[0] - made[2]).norm()
+
+
+@pytest.mark.parametrize("shape", [(1, 32, 32), (1, 8, 8), (3, 40, 36)])
+def test_hog_against_loops(shape):
+    images = rand(2, *shape).double() ** 4  # some edges far stronger than others
+    expected = [twin.hog(image) for image in images.tolist()]
+    made = kinds.hog(images)
+    torch.testing.assert_close(made, torch.tensor(expected, dtype=torch.float64))
+    assert 0.05 < (made >= 0.2 - 1e-9).double().mean() < 0.5  # where the clipping matters
+
+
+def test_image_features_are_components_of_hog_and_half_as_heavy_ones_of_pixels():
+    images = rand(90, 1, 8, 8).double() ** 4
+    hog, pixels = kinds.hog(images).numpy(), images.flatten(1).numpy()
+    features = kinds.Features("image", (1, 8, 8)).double()
+    made = features.fit(images, torch.Generator().manual_seed(0))(images)
+    for ours, x, weight in ((made[:, :50], hog, 1.0), (made[:, 50:], pixels, 0.5)):
+        u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+        parts = torch.from_numpy(u * s)[:, :50]
+        parts *= weight / parts.square().mean().sqrt()
+        torch.testing.assert_close(ours @ ours.T, parts @ parts.T, atol=1e-3, rtol=1e-3)
+
+
+def test_skewed_columns_are_logged_in_the_users_units():
+    raw = torch.from_numpy(
+        np.stack([np.exp(rng().normal(0, 2, 400)), rng(1).normal(5, 1, 400)], 1)
+    ).float()
+    origin, unit = raw.mean(0), raw.std(0)
+    features = kinds.Features("table", (2,))
+    z = features.fit((raw - origin) / unit, torch.Generator(), origin, unit)((raw - origin) / unit)
+    assert features.logged.tolist() == [True, False]
+    logs = raw[:, 0].log1p()
+    torch.testing.assert_close(
+        z[:, 0], (logs - logs.mean()) / logs.std(correction=0), atol=2e-3, rtol=2e-3
+    )
+
+
+def test_wide_axes_agree_with_the_full_covariance(monkeypatch):
+    x = torch.randn(200, 40, generator=torch.Generator().manual_seed(0)) * torch.logspace(1, -2, 40)
+    full = kinds.leading_axes(x, 5, torch.Generator())
+    monkeypatch.setattr(kinds, "EXACT", 1)
+    quick = kinds.leading_axes(x, 5, torch.Generator().manual_seed(1))
+    torch.testing.assert_close(full[0], quick[0], atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(full[1], quick[1], atol=1e-3, rtol=1e-3)
+
+
+# -- the method ---------------------------------------------------------------------------------
+FAST = {"hidden": (64,), "embedding_dim": 32, "random_state": 0}
+
+
+def test_kith_finds_blobs_and_says_what_it_found(tmp_path):
+    X, y = make_blobs(300, 6, centers=4, cluster_std=0.5, random_state=1)
+    model = Kith(4, epochs=60, refine_epochs=2, **FAST).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert model.kind_ == "table" and set(model.candidates_) == {"direct", "merged"}
+    assert model.agreement_ > 0.9 and not model.notes_
+    new = make_blobs(80, 6, centers=4, cluster_std=0.5, random_state=1)[0] + 0.01
+    model.save(tmp_path / "m")
+    again = coterie.load(tmp_path / "m")
+    assert np.array_equal(again.predict(new), model.predict(new))
+    assert again.agreement_ == model.agreement_ and again.chosen_ == model.chosen_
+    assert np.array_equal(again.candidates_["merged"], model.candidates_["merged"])
+
+
+def test_free_sizes_beat_equal_ones_on_unequal_blobs():
+    X, y = make_blobs([400, 60, 40], 5, cluster_std=0.5, random_state=2)
+    found = {}
+    for sizes in ("equal", "free"):
+        model = Kith(3, sizes=sizes, epochs=40, refine_epochs=0, **FAST).fit(X)
+        found[sizes] = adjusted_rand_score(y, model.labels_)
+        assert model.chosen_ == {"equal": "direct", "free": "merged"}[sizes]
+    assert found["free"] > 0.95 > found["equal"]
+    assert any("candidates_" in note for note in model.notes_)
+
+
+def test_text_and_counts_lose_words_in_their_views():
+    topics = rng().dirichlet(np.full(80, 0.05), size=3)
+    y = rng(1).integers(3, size=150)
+    words = np.stack([rng(i).multinomial(60, topics[c]) for i, c in enumerate(y)])
+    text = sp.csr_matrix(words / np.linalg.norm(words, axis=1, keepdims=True))
+    for X, kind in ((text, "text"), (sp.csr_matrix(words.astype(np.float32)), "counts")):
+        model = Kith(3, epochs=30, refine_epochs=1, **FAST).fit(X)
+        assert model.kind_ == kind and adjusted_rand_score(y, model.labels_) > 0.8
+
+
+def test_kith_and_leiden_on_real_digits():
+    data = load_digits()
+    images, y = data.images[:500].astype(np.float32), data.target[:500]
+    kith = Kith(10, epochs=50, refine_epochs=2, direct_heads=2, **FAST).fit(images)
+    assert adjusted_rand_score(y, kith.labels_) > 0.7
+    leiden = Leiden(10, random_state=0).fit(images)
+    assert adjusted_rand_score(y, leiden.labels_) > 0.8
+    assert len(np.unique(leiden.labels_)) == 10
+
+
+def test_the_graph_is_kept_with_the_run(blobs, tmp_path):
+    import coterie
+    from coterie.data import Dataset
+    from coterie.storage import runs
+
+    X, _ = blobs
+    model = Kith(4, random_state=0, **Kith.tiny).fit(X)
+    assert model.neighbours_.shape == (len(X), 5) and model.neighbours_.dtype == np.int32
+    data = Dataset(X, range(len(X)), "vector", "blobs")
+    with runs.writing(tmp_path / "run", {}) as path:
+        runs.finish(path, model, data, {})
+    assert np.array_equal(np.load(path / "neighbours.npy"), model.neighbours_)
+    loaded = coterie.load(path)
+    assert not hasattr(loaded, "neighbours_")  # what belongs to the rows stays with the run
+    assert np.array_equal(loaded.predict(X), model.labels_)
+
+
+def test_leiden_without_its_libraries_names_the_extra(monkeypatch, blobs):
+    monkeypatch.setitem(__import__("sys").modules, "leidenalg", None)
+    with pytest.raises(ImportError, match=r"coterie\[leiden\]"):
+        Leiden(3).fit(blobs[0])
+
+
+def test_sparse_text_has_the_features_of_dense_text_and_loses_the_same_words():
+    words = sp.random(60, 40, density=0.2, random_state=0, format="csr", dtype=np.float32)
+    features = kinds.Features("text", (40,)).fit(words, torch.Generator().manual_seed(0))
+    dense = torch.from_numpy(words.toarray())
+    twin = kinds.Features("text", (40,)).fit(dense, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(features(words), features(dense))
+    torch.testing.assert_close(features(words), twin(dense), atol=1e-4, rtol=1e-4)
+    keep = rng().random((60, int(np.diff(words.indptr).max()))) > 0.5
+    lost = lose_words(words.copy(), keep)
+    for r in range(60):
+        kept = words[r].data * keep[r, : len(words[r].data)]
+        assert np.array_equal(lost.data[lost.indptr[r] : lost.indptr[r + 1]], kept)
+
+
+def test_moved_copies_are_other_images_of_the_same_things_and_do_not_depend_on_parts(monkeypatch):
+    images = load_digits().images.astype(np.float32)
+    model = Kith(10, epochs=0, refine_epochs=0, **FAST).fit(images)
+    still, moved = model.head_.z, model.head_.moved
+    own = (moved - still).norm(dim=1)
+    other = (moved - still.roll(1, 0)).norm(dim=1)
+    assert 0.1 * other.mean() < own.mean() < 0.8 * other.mean()
+    monkeypatch.setattr(row_features, "ENCODE_ROWS", 100)
+    again = Kith(10, epochs=0, refine_epochs=0, **FAST).fit(images)
+    torch.testing.assert_close(again.head_.moved, moved)
+    for none in (Kith(10, moved=False, epochs=0, **FAST), Kith(10, kind="table", epochs=0, **FAST)):
+        flat = images if none.kind == "auto" else images.reshape(len(images), -1)
+        assert "moved" not in none.fit(flat).head_
+
+
+def test_features_of_a_fit_are_computed_once(monkeypatch):
+    images = load_digits().images[:120].astype(np.float32)
+    seen = []
+    plain = kinds.hog
+    monkeypatch.setattr(kinds, "hog", lambda x: seen.append(len(x)) or plain(x))
+    model = Kith(10, epochs=2, refine_epochs=1, **FAST).fit(images)
+    assert sum(seen) == 3 * 120  # to learn the axes, then for all rows, then for the moved ones
+    assert np.array_equal(model.predict(images), model.labels_)
+    assert set(model.seconds_) >= {"features", "graph", "train"}
+
+
+@pytest.mark.parametrize("key", ["dec", "idec", "dekm", "dkm", "cnet", "acedec"])
+def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
+    monkeypatch.setattr("coterie.methods.kith.method.STEPS", 80)
+    monkeypatch.setattr("coterie.methods.kith.method.REFINE_STEPS", 10)
+    X, y = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
+    cls = coterie.registry.get(key)
+    settings = {**cls.tiny, "embedding_dim": 4, "pretrain": "kith", "random_state": 0}
+    model = cls(3, **settings).fit(X)
+    assert model.seconds_["kith"] > 0 and np.array_equal(model.predict(X), model.labels_)
+    model.save(tmp_path / "m")
+    assert np.array_equal(coterie.load(tmp_path / "m").predict(X), model.labels_)
+    if key in ("dec", "idec"):
+        assert adjusted_rand_score(y, model.labels_) > 0.9
+
+
+def test_the_code_that_kith_hands_over_keeps_the_means_of_its_clusters_apart(monkeypatch):
+    monkeypatch.setattr("coterie.methods.kith.method.STEPS", 80)
+    X, _ = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
+    kith = Kith(3, random_state=0).fit(X)
+    coder = KithCoder((6,), 4, torch.Generator().manual_seed(0))
+    labels = torch.from_numpy(kith.labels_).long()
+    coder.take_over(kith.network_, kith.head_.z, labels, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        h = kith.network_.body(kith.head_.z)
+        code = coder.code(h)
+    assert not code[:, 2:].any()  # three means differ along two axes
+    torch.testing.assert_close(code.mean(0), torch.zeros(4), atol=1e-4, rtol=0)
+    means = [torch.stack([t[labels == j].mean(0) for j in range(3)]) for t in (h, code)]
+    wide, narrow = (torch.cdist(m, m)[[0, 0, 1], [1, 2, 2]] for m in means)
+    torch.testing.assert_close(narrow / narrow[0], wide / wide[0], atol=1e-3, rtol=1e-3)
+
+
+def test_columns_far_from_zero_keep_their_content():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 300)
+    X = np.c_[1.7e9 + 60 * y + rng.normal(0, 5, 600), rng.normal(0, 1, 600)]
+    labels = Kith(2, random_state=0).fit_predict(X)
+    assert max(np.mean(labels == y), np.mean(labels != y)) > 0.99

@@ -1,0 +1,50 @@
+"""No tensor of rows x clusters x dimensions is ever made: the largest one of a fit says so."""
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from conftest import KEYS, quick
+from coterie.math.kmeans import CHUNK_VALUES, kmeans
+
+N, K, D, BATCH = 1000, 150, 10, 240  # even a batch x k x d would be larger than two n x k
+
+
+class Largest(TorchDispatchMode):
+    """Numbers in the largest tensor that an operation returned."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for t in tree_leaves(out):
+            if isinstance(t, torch.Tensor):
+                self.numel = max(self.numel, t.numel())
+        return out
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    return (rng.normal(size=(K, D)) * 5)[rng.integers(0, K, N)] + rng.normal(size=(N, D))
+
+
+@pytest.mark.parametrize(
+    "key", [k for k in KEYS if k in ("dec", "idec", "dcn", "dkm", "dekm", "acedec", "cm", "cnet")]
+)
+def test_no_rows_by_clusters_by_dimensions(key, rows):
+    own = {"embedding_dim": D, "pretrain_epochs": 1} if key != "cm" else {}
+    model = quick(key, K, batch_size=BATCH, epochs=1, n_init=1, **own)
+    with Largest() as seen:
+        model.fit(rows.astype(np.float32))
+        model.predict(rows.astype(np.float32))
+    assert N * K <= seen.numel < BATCH * K * D
+
+
+def test_kmeans_with_a_thousand_clusters_holds_a_chunk_of_distances():
+    z = torch.randn(20_000, 10, generator=torch.Generator().manual_seed(0))
+    with Largest() as seen:
+        kmeans(z, 1000, rng=np.random.default_rng(0), n_init=1, init="random", max_iter=2)
+    assert seen.numel <= max(CHUNK_VALUES, z.numel())
