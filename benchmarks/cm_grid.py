@@ -54,9 +54,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=60)
     parser.add_argument("--ledger", default="results/ledger.jsonl")
     parser.add_argument("--figure")
+    parser.add_argument("--data-dir", help="folder of the named data sets (or set COTERIE_DATA)")
     args = parser.parse_args()
     if args.method.startswith("cm:"):
-        data = load(args.dataset)
+        data = load(args.dataset, data_dir=args.data_dir)
         for B in args.batches:
             for alpha in args.alphas:
                 run(data, args.dataset, B, alpha, args)

@@ -17,10 +17,12 @@ from coterie.research.bench.ledger import Ledger
 from coterie.storage.runs import describe
 
 
-def run(name: str, variant: str, restarts: int, ledger: Ledger, threads: int) -> None:
-    model = registry.get("cm").paper(name, variant=variant, n_init=restarts, random_state=0)
+def run(name: str, variant: str, args) -> None:
+    model = registry.get("cm").paper(name, variant=variant, n_init=args.restarts, random_state=0)
     key = {"method": "cm", "variant": variant, "profile": "paper", "dataset": name}
-    print(f"{name} cm:{variant}: {record(model, key, load(name), ledger, threads)}", flush=True)
+    data = load(name, data_dir=args.data_dir)
+    told = record(model, key, data, Ledger(args.ledger), args.threads)
+    print(f"{name} cm:{variant}: {told}", flush=True)
 
 
 def record(model, key: dict, data, ledger: Ledger, threads: int) -> str:
@@ -50,10 +52,11 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=20)
     parser.add_argument("--ledger", default="results/ledger.jsonl")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--data-dir", help="folder of the named data sets (or set COTERIE_DATA)")
     args = parser.parse_args()
     for name in args.datasets.split(","):
         for variant in args.variants.split(","):
-            run(name, variant, args.restarts, Ledger(args.ledger), args.threads)
+            run(name, variant, args)
 
 
 if __name__ == "__main__":

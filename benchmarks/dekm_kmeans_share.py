@@ -1,11 +1,11 @@
 """How much of DEKM's time goes into k-means, with warm starts and with restarts at each update.
 
-    python benchmarks/dekm_kmeans_share.py [dataset] [epochs]
+    python benchmarks/dekm_kmeans_share.py [DATASET] [--epochs E] [--data-dir DIR]
 
 The network is not pre-trained: the share is about time, not about quality.
 """
 
-import sys
+import argparse
 
 from coterie import DEKM, load_data
 
@@ -16,16 +16,21 @@ SEARCHES = {
 }
 
 
-def main(dataset: str = "usps", epochs: float = 2) -> None:
-    data = load_data(dataset)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("dataset", nargs="?", default="usps")
+    parser.add_argument("--epochs", type=float, default=2)
+    parser.add_argument("--data-dir", help="folder of the named data sets (or set COTERIE_DATA)")
+    args = parser.parse_args()
+    data = load_data(args.dataset, data_dir=args.data_dir)
     k = len(set(data.labels))
-    print(f"{dataset}: {data.X.shape[0]} rows, {k} clusters, {epochs:g} epochs of clustering")
+    print(f"{data.name}: {len(data.X)} rows, {k} clusters, {args.epochs:g} epochs of clustering")
     for name, options in SEARCHES.items():
-        model = DEKM(k, init="random", epochs=epochs, tol=0.0, random_state=0, **options)
+        model = DEKM(k, init="random", epochs=args.epochs, tol=0.0, random_state=0, **options)
         model.fit(data.X)
         total = sum(model.seconds_.values())
         print(f"{name:42s} {model.kmeans_share_:6.1%} of {total:.1f} s")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2], *map(float, sys.argv[2:3]))
+    main()

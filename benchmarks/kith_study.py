@@ -245,7 +245,7 @@ def main():
     parser.add_argument("what", choices=("select", "ablate", "large"))
     parser.add_argument("sets", nargs="*")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data-dir", default=None)
+    parser.add_argument("--data-dir", help="folder of the named data sets (or set COTERIE_DATA)")
     parser.add_argument("--out", help="JSON lines (default: results/kith_ablate.jsonl, ...)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rows", type=int, default=1_000_000)

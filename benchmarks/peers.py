@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=WHOLE[1], help="ClustPy's default")
     parser.add_argument("--rows", type=int, help="use the first rows only")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--data-dir", default=os.environ.get("COTERIE_DATA"))
+    parser.add_argument("--data-dir", help="folder of the named data sets (or set COTERIE_DATA)")
     parser.add_argument(
         "--ends", default="", help="NMI at which ClustPy ends, if known: dec=.75,idec=.65"
     )

@@ -22,7 +22,6 @@ None of them looks at labels. Scores are means over seeds; AEE are epochs of the
 """
 
 import argparse
-import os
 
 from coterie.data import load
 from coterie.research.bench.campaign import Job, run_campaign
@@ -86,7 +85,7 @@ def main() -> None:
     parser.add_argument("--ledger", default="results/ledger.jsonl")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cache-dir")
-    parser.add_argument("--data-dir", default=os.environ.get("COTERIE_DATA"))
+    parser.add_argument("--data-dir", help="folder of the named data sets (or set COTERIE_DATA)")
     parser.add_argument("--show", action="store_true", help="run nothing")
     args = parser.parse_args()
     only, ledger = args.only.split(","), Ledger(args.ledger)

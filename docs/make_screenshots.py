@@ -2,8 +2,8 @@
 
     python docs/make_screenshots.py [--reports DIR]
 
-Needs Chromium with its driver, and the data sets usps, reuters_r8 and wholesale (COTERIE_DATA).
-Reports that are already in DIR are used as they are, so that a second go takes seconds.
+Needs Chromium with its driver, and the data sets usps, reuters_r8 and wholesale (see docs/data.md).
+Reports that are already in DIR are used as they are, so that a second go is quick.
 """
 
 import argparse

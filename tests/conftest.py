@@ -1,14 +1,25 @@
 """Shared by all tests: small data, and the methods of the registry under quick settings."""
 
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits, make_blobs
 
+import made_up
 from coterie import registry
+from coterie.data.sets import named, stored
 from coterie.train.settings import resolve
+
+OFFLINE = str(Path(__file__).parent / "offline")
+sys.path.insert(0, OFFLINE)
+import refuse_network  # noqa: E402, F401
+
+# for the processes that tests start
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [OFFLINE, os.environ.get("PYTHONPATH")]))
 
 torch.set_num_threads(1)
 
@@ -33,6 +44,48 @@ def deep_keys() -> list[str]:
     from coterie.estimator.deep import DeepClusterer
 
     return [k for k in KEYS if issubclass(registry.get(k), DeepClusterer)]
+
+
+@pytest.fixture(autouse=True)
+def no_data_of_this_machine(request, monkeypatch, tmp_path_factory):
+    """Only tests marked `data` see the data sets that happen to be here."""
+    if request.node.get_closest_marker("data") is None:
+        monkeypatch.delenv("COTERIE_DATA", raising=False)
+        home = Path(tmp_path_factory.getbasetemp(), "no-data")
+        monkeypatch.setattr(stored, "user_folder", lambda: home)
+
+
+@pytest.fixture(scope="session")
+def made_up_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("made-up")
+
+
+@pytest.fixture
+def made_up_sets(made_up_folder, monkeypatch):
+    """A data folder: call it with names of data sets to have made-up files for them there."""
+    monkeypatch.setenv("COTERIE_DATA", str(made_up_folder))
+
+    def make(*names):
+        for name in names:
+            base = named.stored_base(name)
+            if base and not stored.holds(made_up_folder, base):
+                made_up.write(base, made_up_folder)
+        return made_up_folder
+
+    return make
+
+
+@pytest.fixture
+def real_sets():
+    """Call it with a name for the folder that holds the real set; a test without it is skipped."""
+
+    def folder_of(name):
+        base = named.stored_base(name)
+        if (folder := stored.find(base)) is None:
+            pytest.skip(f"needs the real data set {base} (set COTERIE_DATA to its folder)")
+        return folder
+
+    return folder_of
 
 
 @pytest.fixture(scope="session")

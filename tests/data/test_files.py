@@ -624,7 +624,8 @@ def test_csv_round_trip(tmp_path, values, names, data):
         (["red apple", "green pear"], {"text_column": "a"}),
     ],
 )
-def test_options_that_do_not_apply_are_refused(tmp_path, source, options):
+def test_options_that_do_not_apply_are_refused(tmp_path, made_up_sets, source, options):
+    made_up_sets("pendigits")
     np.save(tmp_path / "x.npy", np.ones((3, 2)))
     np.savez(tmp_path / "x.npz", np.ones((3, 2)))
     write(tmp_path / "t.csv", [("a", "b"), (1, 2)])

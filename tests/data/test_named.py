@@ -3,23 +3,16 @@
 import numpy as np
 import pytest
 
+import made_up
 from coterie.data import DataError, available, describe, load
-from coterie.data.sets import fetch, named, objects, stored, toys
+from coterie.data.sets import named, objects, stored, toys
 from coterie.data.sets.variants import VARIANTS, uniformity
+from made_up import USPS_CLASSES
+
+SLOW = ("artifact-mnist", "objects")
 
 
-def need(name):
-    base = named.CATALOGUE[name].base
-    if base and stored.find(base) is None:
-        pytest.skip(f"data set {base} is not here (set COTERIE_DATA)")
-
-
-QUICK = [n for n in named.CATALOGUE if n not in ("20newsgroups", "artifact-mnist", "objects")]
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_every_set_is_what_the_catalogue_says(name):
-    need(name)
+def is_as_described(name):
     data, line = load(name), describe(name)
     assert data.X.shape == (line["rows"], *line["shape"])
     assert data.kind == line["kind"] and len(data.label_names) == line["classes"]
@@ -31,6 +24,19 @@ def test_every_set_is_what_the_catalogue_says(name):
     assert again.fingerprint() == data.fingerprint()
 
 
+@pytest.mark.parametrize("name", [n for n in named.CATALOGUE if n not in SLOW])
+def test_every_set_is_what_the_catalogue_says(name, made_up_sets):
+    made_up_sets(name)
+    is_as_described(name)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", stored.STORED)
+def test_the_real_sets_are_what_the_catalogue_says(name, real_sets):
+    real_sets(name)
+    is_as_described(name)
+
+
 def test_digits_are_divided_by_16_and_raw_rows_too():
     from sklearn.datasets import load_digits
 
@@ -39,18 +45,17 @@ def test_digits_are_divided_by_16_and_raw_rows_too():
     np.testing.assert_array_equal(load(load_digits().images, recipe=data.recipe).X, data.X)
 
 
-def test_raw_counts_are_read_like_the_fitted_ones():
-    need("worm_neuron_cells")
+def test_raw_counts_are_read_like_the_fitted_ones(made_up_sets):
+    folder = made_up_sets("worm_neuron_cells")
     data = load("worm_neuron_cells")
-    raw = stored.read("worm_neuron_cells", stored.find("worm_neuron_cells")).values
+    raw = stored.read("worm_neuron_cells", folder).values
     np.testing.assert_array_equal(load(raw[:50], recipe=data.recipe).X, data.X[:50])
-    with pytest.raises(DataError, match="13488 genes"):
+    with pytest.raises(DataError, match="2500 genes"):
         load(raw[:5, :100], recipe=data.recipe)
 
 
-def test_other_sizes_and_other_labels():
-    need("orl_faces")
-    need("gtsrb_test")
+def test_other_sizes_and_other_labels(made_up_sets):
+    made_up_sets("orl_faces", "gtsrb_test")
     said = []
     faces = load("orl", image_size=32, notice=said.append)
     assert faces.X.shape == (400, 32, 32) and faces.X.dtype == np.uint8 and said
@@ -64,16 +69,21 @@ def test_usps_variants_have_the_published_sizes():
     published = {1500: 0.985, 1200: 0.991, 900: 0.998, 800: 0.999, 700: 1.0}
     for cap, index in published.items():
         assert round(uniformity(VARIANTS[f"usps{cap}"].sizes), 3) == index
-    need("usps")
-    labels = stored.read("usps", stored.find("usps")).labels
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), USPS_CLASSES))
     for variant in VARIANTS.values():
         rows = variant.rows(labels)
         assert (np.diff(rows) > 0).all()
         np.testing.assert_array_equal(np.bincount(labels[rows]), variant.sizes)
     falling = VARIANTS["usps_15to1"].sizes
-    order = np.argsort(-np.bincount(labels), kind="stable")
+    order = np.argsort(-np.array(USPS_CLASSES), kind="stable")
     want = np.rint(1500 * 15 ** (-np.arange(10) / 9))
     np.testing.assert_allclose(np.array(falling)[order], want, atol=1)
+
+
+@pytest.mark.data
+def test_usps_has_the_classes_that_its_variants_are_cut_from(real_sets):
+    labels = stored.read("usps", real_sets("usps")).labels
+    assert tuple(np.bincount(labels)) == USPS_CLASSES
 
 
 def test_the_artefact_is_the_first_pixel_and_nothing_else():
@@ -103,9 +113,11 @@ def test_where_sets_are_found(tmp_path, monkeypatch):
     monkeypatch.setenv("COTERIE_DATA", str(tmp_path))
     where = {line["name"]: line["where"] for line in available()}
     assert where["digits"] == where["synth-25"] == "built in"
-    assert where["mnist"] == "download" and where["coil20"] == "not found"
-    with pytest.raises(DataError, match=r"coil20 was not found in .*--data-dir"):
+    assert where["mnist"] == "to fetch" and where["coil20"] == "not found"
+    with pytest.raises(DataError, match=r"coil20 was not found in .*; name the folder"):
         load("coil20")
+    with pytest.raises(DataError, match=r"mnist was not found .*`coterie datasets --fetch mnist`"):
+        load("mnist_test")
     with pytest.raises(DataError, match="does not exist"):
         load("coil20", data_dir=tmp_path / "nowhere")
     (tmp_path / "wholesale").mkdir()
@@ -117,45 +129,18 @@ def test_where_sets_are_found(tmp_path, monkeypatch):
         load("wholesale", data_dir=tmp_path)
 
 
-def test_fetched_sets_are_checked(tmp_path, monkeypatch):
-    from types import SimpleNamespace
-
-    import sklearn.datasets
-
-    monkeypatch.setenv("COTERIE_DATA", str(tmp_path))
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 17, (5620, 64)).astype(float), rng.integers(0, 10, 5620)
-    y[:10] = range(10)
-    answer = SimpleNamespace(data=X, target=y.astype(str))
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **kwargs: answer)
-    with pytest.raises(DataError, match="digest differs"):
-        load("optdigits", notice=lambda m: None)
-    digest = fetch.rows_digest(X.astype(np.uint8), y)
-    shuffled = rng.permutation(5620)
-    assert fetch.rows_digest(X[shuffled].astype(np.uint8), y[shuffled]) == digest
-    remote = fetch.Remote(28, (5620, 8, 8), stored.DIGITS, digest)
-    monkeypatch.setitem(fetch.OPENML, "optdigits", remote)
-    said = []
-    data = load("optdigits", notice=said.append)
-    np.testing.assert_array_equal(data.X.reshape(5620, 64), (X / 16).astype(np.float32))
-    assert "fetching" in said[0]
-    answer.data = X[:100]
-    with pytest.raises(DataError, match="was expected"):
-        load("optdigits", notice=said.append)
-
-    def offline(**kwargs):
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
-    with pytest.raises(DataError, match=r"could not be fetched .*COTERIE_DATA"):
-        load("optdigits", notice=said.append)
-
-
-@pytest.mark.parametrize("name", ["optdigits", "pendigits"])
-def test_known_digests_are_those_of_the_stored_sets(name):
-    need(name)
-    raw = stored.read(name, stored.find(name))
-    assert fetch.rows_digest(raw.values, raw.labels) == fetch.OPENML[name].digest
+def test_the_folder_that_is_named_first_is_looked_into_first(tmp_path, monkeypatch):
+    given, variable, user = (tmp_path / name for name in ("given", "variable", "user"))
+    monkeypatch.setattr(stored, "user_folder", lambda: user)
+    for folder in (user, variable, given):
+        folder.mkdir()
+        made_up.write("wholesale", folder)
+        if folder == variable:
+            monkeypatch.setenv("COTERIE_DATA", str(variable))
+        data_dir = given if folder == given else None
+        assert describe("wholesale", data_dir)["where"] == str(folder / "wholesale")
+    (given / "wholesale" / "wholesale.npz").unlink()
+    assert describe("wholesale", given)["where"] == str(variable / "wholesale")
 
 
 # generators ---------------------------------------------------------------------------------
@@ -207,8 +192,8 @@ def test_objects_differ_by_shape_and_not_only_by_light():
     assert normalized_mutual_info_score(y, labels) > 0.99
 
 
-def test_coil_is_resized_once_to_the_fitted_size():
-    need("coil20")
+def test_coil_is_resized_once_to_the_fitted_size(made_up_sets):
+    made_up_sets("coil20")
     fitted = load("coil20", image_size=64, notice=lambda m: None)
     again = load("coil20", recipe=fitted.recipe, notice=lambda m: None)
     assert again.fingerprint() == fitted.fingerprint()

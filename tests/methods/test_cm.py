@@ -1,8 +1,6 @@
 """CM, CM-EM and C-Net: their formulas against slow twins, and what the paper shows of them."""
 
 import math
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,8 +27,6 @@ from coterie.methods.cm import centers_in, gamma_of
 from coterie.nets import build
 from coterie.nets.rescale import move_code
 from coterie.train.head import Head
-
-DATA = Path(os.environ.get("COTERIE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def normal(*shape, seed=0, dtype=torch.float64):
@@ -366,10 +362,9 @@ def test_cm_em_climbs_and_finds_the_clusters_of_the_toy(tmp_path):
     assert np.isfinite(far.predict_proba(TOY * 1000)).all()
 
 
-def test_cm_em_collapses_on_pendigits_as_published():
-    if not (DATA / "pendigits").exists():
-        pytest.skip("pendigits is not there; set COTERIE_DATA")
-    X = coterie.load_data("pendigits", data_dir=str(DATA)).X[:3000]
+@pytest.mark.data
+def test_cm_em_collapses_on_pendigits_as_published(real_sets):
+    X = coterie.load_data("pendigits", data_dir=real_sets("pendigits")).X[:3000]
     model = CMEM.paper("pendigits", variant="r", random_state=0, max_iter=60).fit(X)
     assert model.predict_proba(X).max() < 0.15  # every row belongs a little to everyone
     centers = model.centers_in_input_space()

@@ -266,6 +266,20 @@ def quick_unit():
     cost.WARM_UP, cost.MEASURED = before
 
 
+@pytest.mark.parametrize("how", ["--data-dir", "COTERIE_DATA"])
+def test_named_sets_come_from_the_folder_that_is_given(tmp_path, monkeypatch, made_up_sets, how):
+    folder, ledger = str(made_up_sets("wholesale")), str(tmp_path / "ledger.jsonl")
+    command = ["bench", "wholesale", "--methods", "kmeans:p", "--seeds", "1", "--ledger", ledger]
+    monkeypatch.delenv("COTERIE_DATA")
+    assert main([*command, "--threads", "1"]) == 2  # the set is nowhere
+    if how == "--data-dir":
+        command += ["--data-dir", folder]
+    else:
+        monkeypatch.setenv(how, folder)
+    assert main([*command, "--threads", "1"]) == 0
+    assert [run["status"] for run in Ledger(ledger).read()] == ["ok"]
+
+
 def essence(path) -> dict:
     """What a ledger says, without time and place."""
     kept = ("acc", "nmi", "nmi_geo", "ari", "km", "label_free", "params", "status")

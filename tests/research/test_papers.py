@@ -391,3 +391,21 @@ def test_command_lists_shows_and_plans(tmp_path, capsys, monkeypatch):
     assert main(["paper", "cnet:table99", "--show"]) == 2
     assert "it has: table1" in capsys.readouterr().err
     assert main(["paper", "--show", "--write"]) == 2
+
+
+@pytest.mark.parametrize("how", ["--data-dir", "COTERIE_DATA"])
+def test_command_reads_from_the_folder_that_it_is_given(tmp_path, monkeypatch, made_up_sets, how):
+    from coterie.cli import paper
+
+    folder, seen = str(made_up_sets("pendigits")), []
+    command = ["paper", "cnet:table1", "--run", "--seeds", "1", "--data", "pendigits"]
+    command += ["--ledger", str(tmp_path / "ledger.jsonl")]
+    if how == "--data-dir":
+        monkeypatch.delenv("COTERIE_DATA")
+        command += ["--data-dir", folder]
+    monkeypatch.setattr(
+        paper,
+        "conduct",
+        lambda jobs, ledger, read, args: seen.append(read(jobs[0].dataset).X.shape),
+    )
+    assert main(command) == 0 and seen == [(10992, 16)]

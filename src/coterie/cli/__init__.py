@@ -24,7 +24,7 @@ COMMANDS = {
     "compare": "fit several methods on the same data, side by side",
     "select-k": "how many clusters? curves over k, and an answer where they agree",
     "methods": "list the methods",
-    "datasets": "list the named data sets",
+    "datasets": "list the named data sets, or fetch them",
     "bench": "run a campaign over data sets, methods and seeds; show the results",
     "paper": "tables and figures of the papers: what is missing, run it, show it",
     "demo": "cluster scikit-learn's digits with the default method",

@@ -37,7 +37,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--threads", type=whole, metavar="N")
     parser.add_argument("--ledger", default="results/ledger.jsonl", metavar="FILE")
     parser.add_argument("--cache-dir", metavar="DIR", help="share pre-trained networks")
-    parser.add_argument("--data-dir", metavar="DIR", help="folder of the named data sets")
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)"
+    )
     parser.add_argument("--retry", action="store_true", help="run failed ones again")
     parser.add_argument("--show", action="store_true", help="print mean ± std (best) and stop")
     parser.add_argument(

@@ -35,7 +35,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--ledger", default="results/ledger.jsonl", metavar="FILE")
     parser.add_argument("--results", default="results", metavar="DIR", help="where --write writes")
     parser.add_argument("--cache-dir", metavar="DIR", help="share pre-trained networks")
-    parser.add_argument("--data-dir", metavar="DIR", help="folder of the named data sets")
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)"
+    )
     args = parser.parse_strictly(argv)
     if sum((args.show, args.run, args.write)) > 1:
         raise UsageError("--show, --run and --write exclude each other; give one of them")
@@ -85,7 +87,7 @@ def _list(chosen, ledger) -> int:
     out.print(table)
     out.print(
         "present: with the paper's published settings; defaults: with ours; time: what the missing "
-        "runs would take here, one after the other (tables share runs)",
+        "runs would take one after the other where the ledger was made (tables share runs)",
         style="dim",
     )
     return 0

@@ -46,7 +46,7 @@ def add_data_flags(parser: Parser):
         metavar="N",
         help="words that describe texts (default: 2000; kith 5000)",
     )
-    add("--data-dir", metavar="DIR", help="folder of the named data sets")
+    add("--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)")
 
 
 def data_options(args: argparse.Namespace) -> dict:

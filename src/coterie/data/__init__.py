@@ -10,9 +10,19 @@ _HOMES = {
     "load": "reading",
     "available": "sets.named",
     "describe": "sets.named",
+    "fetch": "sets.download",
 }
 
-__all__ = ["DataError", "Dataset", "Recipe", "available", "describe", "fingerprint", "load"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Recipe",
+    "available",
+    "describe",
+    "fetch",
+    "fingerprint",
+    "load",
+]
 
 
 def __getattr__(name: str):

@@ -57,7 +57,8 @@ def load(
     words : int, optional
         Most words that texts are described by; 2,000 by default, as in the papers.
     data_dir : path, optional
-        Folder of the named data sets; default ``$COTERIE_DATA``, then ``../shared/data``.
+        Folder of the named data sets; they are also looked for in ``$COTERIE_DATA`` and in the
+        user's data folder.
     notice : callable, optional
         Told about everything that was changed on the way; a warning by default.
 

@@ -17,7 +17,7 @@ from ..options import Options
 from ..pixels import resize
 from ..text import from_texts
 from . import objects, stored, toys
-from .fetch import REMOTE, fetch
+from .download import SOURCES
 from .stored import DIGITS, Raw
 from .variants import ARTIFACTS, VARIANTS, with_artifact
 
@@ -168,6 +168,11 @@ def _entry(name: str) -> Named:
     return Named(key, 12000, (2 + axes,), 4, "vector", about)
 
 
+def stored_base(name: str) -> str | None:
+    """Return the stored set that a data set is made of; None if it is built in."""
+    return _entry(name).base
+
+
 def describe(name: str, data_dir: str | Path | None = None) -> dict:
     """Return name, rows, shape, classes, kind, where it is found, and a line about it."""
     entry = _entry(name)
@@ -176,7 +181,7 @@ def describe(name: str, data_dir: str | Path | None = None) -> dict:
     elif folder := stored.find(entry.base, data_dir):
         where = str(folder / entry.base)
     else:
-        where = "download" if entry.base in REMOTE else "not found"
+        where = "to fetch" if entry.base in SOURCES else "not found"
     return {
         "name": entry.name,
         "rows": entry.rows,
@@ -198,7 +203,7 @@ def read(name: str, ask: Options, data_dir: str | Path | None = None) -> Dataset
     entry = _entry(name)
     sized = ("image_size",) if entry.kind == "image" else ()
     ask.only(f"the data set {entry.name}", "label_column", *sized)
-    raw = _raw(entry, ask, data_dir)
+    raw = _raw(entry, data_dir)
     if entry.kind == "text":
         data = from_texts(raw.values, ask, entry.name, "named", tfidf_as=entry.tfidf)
         return _named(data, raw, entry, ask)
@@ -240,7 +245,7 @@ def _named(data: Dataset, raw: Raw, entry: Named, ask: Options, **extra) -> Data
     return data
 
 
-def _raw(entry: Named, ask: Options, data_dir) -> Raw:
+def _raw(entry: Named, data_dir) -> Raw:
     """Return the values of an entry before scaling."""
     if entry.name.startswith("synth-"):
         return Raw(*toys.synth(entry.shape[0] - 2), DIGITS[:4])
@@ -250,7 +255,7 @@ def _raw(entry: Named, ask: Options, data_dir) -> Raw:
         return Raw(*toys.cnet_toy(), DIGITS[:5])
     if entry.name == "objects":
         return Raw(*objects.objects(), list(objects.SHAPES))
-    raw = _digits() if entry.base is None else _base(entry.base, ask, data_dir)
+    raw = _digits() if entry.base is None else _base(entry.base, data_dir)
     if entry.name == "mnist_test":
         return Raw(raw.values[-10000:], raw.labels[-10000:], raw.names)
     if entry.name in VARIANTS:
@@ -263,18 +268,17 @@ def _raw(entry: Named, ask: Options, data_dir) -> Raw:
     return raw
 
 
-def _base(name: str, ask: Options, data_dir) -> Raw:
+def _base(name: str, data_dir) -> Raw:
     folder = stored.find(name, data_dir)
-    if folder is not None:
-        raw = stored.read(name, folder)
-    elif name in REMOTE:
-        raw = fetch(name, ask.notice)
-    else:
+    if folder is None:
         searched = listed(stored.folders(data_dir))
+        files = " and ".join(stored.STORED[name].files)
+        first = f"fetch it with `coterie datasets --fetch {name}`, or " if name in SOURCES else ""
         raise DataError(
-            f"data set {name} was not found in {searched}; set COTERIE_DATA or --data-dir to the "
-            f"folder that holds {' and '.join(stored.STORED[name].files)}"
+            f"data set {name} was not found in {searched}; {first}name the folder that holds "
+            f"{files} with --data-dir or COTERIE_DATA"
         )
+    raw = stored.read(name, folder)
     rows = raw.values.shape[0] if hasattr(raw.values, "shape") else len(raw.values)
     if not rows == len(raw.labels) == CATALOGUE[name].rows:
         raise DataError(

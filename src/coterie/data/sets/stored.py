@@ -44,25 +44,29 @@ class Stored:
     read: Callable[[list[Path]], Raw]
 
 
+def user_folder() -> Path:
+    """Return the folder for data of this program in the user's home."""
+    from platformdirs import user_data_dir
+
+    return Path(user_data_dir("coterie", appauthor=False))
+
+
 def folders(data_dir: str | Path | None = None) -> list[Path]:
-    """Return the folders to search, in order."""
-    if data_dir is not None:
-        if not Path(data_dir).is_dir():
-            raise DataError(f"the data folder {data_dir} does not exist")
-        return [Path(data_dir)]
-    if os.environ.get("COTERIE_DATA"):
-        return [Path(os.environ["COTERIE_DATA"]).expanduser()]
-    # beside the repository, for those who work on it; and beside the current folder
-    roots = [Path(__file__).resolve().parents[3], Path.cwd()]
-    return list(dict.fromkeys(root.parent / "shared" / "data" for root in roots))
+    """Return the folders to search, in order: `data_dir`, $COTERIE_DATA, the user's data folder."""
+    given = [data_dir, os.environ.get("COTERIE_DATA")]
+    return [*(Path(folder).expanduser() for folder in given if folder), user_folder()]
 
 
 def find(name: str, data_dir: str | Path | None = None) -> Path | None:
     """Return the folder that holds all files of the set, or None."""
-    for folder in folders(data_dir):
-        if all((folder / file).is_file() for file in STORED[name].files):
-            return folder
-    return None
+    if data_dir is not None and not Path(data_dir).expanduser().is_dir():
+        raise DataError(f"the data folder {data_dir} does not exist")
+    return next((folder for folder in folders(data_dir) if holds(folder, name)), None)
+
+
+def holds(folder: Path, name: str) -> bool:
+    """Say whether all files of the set are in `folder`."""
+    return all((folder / file).is_file() for file in STORED[name].files)
 
 
 def read(name: str, folder: Path) -> Raw:

@@ -66,7 +66,7 @@ class CueGAN(Sampling):
     assignment of real rows (the M-step of EM: the classifier is trained under that prior) in the
     second half of the training.
 
-    Experimental on images: a laptop gives too few steps. Two variants for small ones, with dense
+    Experimental on images: a CPU gives too few steps. Two variants for small ones, with dense
     networks, which take about ten times as many steps in the same time as convolutions: "dense"
     keeps eta = 10 from the start, so the id takes the strongest cue on which generator and
     classifier agree; "fine" waits (`eta_wait`) until the generator can draw, so that a weak but

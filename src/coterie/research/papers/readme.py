@@ -24,8 +24,8 @@ published line first and ours below it: with the paper's published settings, and
 run says so. A run counts for a table only if its settings are those of the protocol; one that was
 merely shorter or smaller is shown and marked ‡.
 
-Times are for this machine (one thread), from runs of the same method where there are any, else
-from the epochs that the settings ask for.
+Times are reckoned for the machine that the ledger's runs were made on, with one thread: from runs
+of the same method where there are any, else from the epochs that the settings ask for.
 """
 
 

@@ -11,7 +11,7 @@ from .cells import Book
 from .jobs import PaperJob, Slot, slots
 from .protocol import Item, Paper
 
-# measured on one core of a small server; only used until the ledger knows better
+# of one core, roughly; only used until the ledger knows better
 SECONDS_PER_MAC = 1.2e-10
 EPOCHS = ("pretrain_epochs", "epochs", "module_epochs", "space_epochs", "average_epochs")
 SHALLOW = 0.02
