@@ -16,8 +16,8 @@ from sklearn.neighbors import NearestNeighbors
 import coterie
 from coterie import Kith, Leiden
 from coterie.math import features as kinds
-from coterie.math.guess import guess_kind
 from coterie.math.graph import by_cells, exact, neighbours, smooth
+from coterie.math.guess import guess_kind
 from coterie.math.merge import (
     agreement,
     greedy_merge,

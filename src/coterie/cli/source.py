@@ -67,8 +67,13 @@ def load(source: str, options: dict, **more):
     return coterie.load_data(source, **options, **more)
 
 
-def load_for(words: int, source: str, options: dict):
-    """Read data for a method that describes texts by so many words, unless told otherwise."""
+def load_for(words: int, source: str, options: dict, encoder: str | None = None):
+    """Read data for a method that describes texts by so many words, unless told otherwise.
+
+    Photographs for an encoder are read in the size that it looks at.
+    """
+    if encoder is not None and "image_size" not in options and Path(source).is_dir():
+        options = options | _size_for(encoder, Path(source))
     dataset = load(source, {"words": words} | options)
     if "words" in options and dataset.kind != "text":
         raise UsageError(
@@ -76,6 +81,14 @@ def load_for(words: int, source: str, options: dict):
             f"{dataset.kind} data; leave it out"
         )
     return dataset
+
+
+def _size_for(encoder: str, folder: Path) -> dict:
+    from coterie.data.folders import find_images
+    from coterie.encoders.find import find
+
+    largest = getattr(find(encoder), "largest", None)
+    return {"image_size": largest} if largest and find_images(folder)[0] else {}
 
 
 def stored_options(data: dict) -> dict:
