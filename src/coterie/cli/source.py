@@ -20,6 +20,7 @@ OPTIONS = (
     "skip_bad",
     "embeddings",
     "words",
+    "use_rep",
     "data_dir",
 )
 LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
@@ -46,6 +47,7 @@ def add_data_flags(parser: Parser):
         metavar="N",
         help="words that describe texts (default: 2000; kith 5000)",
     )
+    add("--use-rep", metavar="KEY", help="representation of an .h5ad file (obsm), not its matrix")
     add("--data-dir", metavar="DIR", help="folder of the named data sets")
 
 

@@ -31,6 +31,7 @@ class Options:
     skip_bad: bool = False
     embeddings: bool = False
     words: int | None = None
+    use_rep: str | None = None
     notice: Callable[[str], None] = warn
     given: tuple[str, ...] = ()  # options that the caller named, apart from what a recipe adds
 
@@ -69,7 +70,7 @@ class Options:
 
 TABLE = ("columns", "drop", "id_column", "label_column", "text_column", "embeddings")
 # not `words`: commands pass on what their method prefers, whatever the data
-CHECKED = (*TABLE, "image_size", "skip_bad")
+CHECKED = (*TABLE, "image_size", "skip_bad", "use_rep")
 
 
 def names(value) -> tuple[str, ...]:

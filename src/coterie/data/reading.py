@@ -13,7 +13,9 @@ from .errors import DataError, did_you_mean
 from .options import Options
 from .recipe import Recipe
 
-_ENDINGS = ".npy, .npz, .csv, .tsv, .parquet, .txt, .jsonl (the last four but parquet also .gz)"
+_ENDINGS = (
+    ".npy, .npz, .csv, .tsv, .parquet, .txt, .jsonl (also .gz, but for npy, npz and parquet), .h5ad"
+)
 
 
 def load(
@@ -29,6 +31,7 @@ def load(
     skip_bad: bool = False,
     embeddings: bool = False,
     words: int | None = None,
+    use_rep: str | None = None,
     data_dir: str | Path | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Dataset:
@@ -56,6 +59,8 @@ def load(
         The rows are ready embeddings: vectors, not a table.
     words : int, optional
         Most words that texts are described by; 2,000 by default, as in the papers.
+    use_rep : str, optional
+        Of an .h5ad file: the representation (key of obsm) in place of the matrix.
     data_dir : path, optional
         Folder of the named data sets; default ``$COTERIE_DATA``, then ``../shared/data``.
     notice : callable, optional
@@ -82,6 +87,7 @@ def load(
         skip_bad=skip_bad,
         embeddings=embeddings,
         words=options.count(words),
+        use_rep=use_rep,
         notice=notice or options.warn,
     )
     given = tuple(option for option in options.CHECKED if getattr(ask, option))
@@ -136,8 +142,11 @@ def _from_string(source: str | Path, ask: Options, data_dir) -> Dataset:
 
 
 def _from_folder(path: Path, ask: Options) -> Dataset:
+    from .cells import is_10x, read_10x
     from .folders import find_images, read_folder
 
+    if is_10x(path):
+        return read_10x(path, ask)
     if next(path.glob("*.parquet"), None) and not find_images(path)[0]:
         from .parquet import read_parquet
 
@@ -164,6 +173,10 @@ def _from_file(path: Path, ask: Options) -> Dataset:
         from .parquet import read_parquet
 
         return read_parquet(path, ask)
+    if not packed and ending == ".h5ad":
+        from .cells import read_h5ad
+
+        return read_h5ad(path, ask)
     if ending in (".csv", ".tsv"):
         from .csvfile import read_csv
 
