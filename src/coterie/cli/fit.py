@@ -22,9 +22,9 @@ from .method_args import (
 from .source import OPTIONS, absolute, add_data_flags, data_options, stored_options
 from .summary import show_run
 
-EPILOG = """DATA is a file (.npy .npz .csv .tsv .parquet .txt .jsonl .h5ad), a folder of images, or the
-name of a data set (coterie datasets). The options below are those of the method {method};
-for another one: coterie fit --method M --help"""
+EPILOG = """DATA is a file (.npy .npz .csv .tsv .xlsx .parquet .feather .arrow .txt .jsonl .h5ad
+.zip), a folder of images, texts or 10x files, or the name of a data set (coterie datasets). The
+options below are those of the method {method}; for another one: coterie fit --method M --help"""
 
 
 def run(argv: list[str]) -> int:

@@ -21,6 +21,9 @@ OPTIONS = (
     "embeddings",
     "words",
     "use_rep",
+    "categorical",
+    "dates",
+    "missing",
     "data_dir",
 )
 LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
@@ -48,6 +51,9 @@ def add_data_flags(parser: Parser):
         help="words that describe texts (default: 2000; kith 5000)",
     )
     add("--use-rep", metavar="KEY", help="representation of an .h5ad file (obsm), not its matrix")
+    add("--categorical", metavar="one-hot", help="columns of words become columns of 0 and 1")
+    add("--dates", metavar="numbers", help="dates become days since 1970")
+    add("--missing", metavar="median", help="gaps are filled with the median of their column")
     add("--data-dir", metavar="DIR", help="folder of the named data sets")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +125,7 @@ def _either(folder: Path, *names: str) -> Path:
 
 
 def _lines(path: Path) -> list[str]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else open(path)
-    with opened as file:
-        return [line.rstrip("\n") for line in file]
+    from .csvfile import open_text
+
+    with open_text(path) as file:
+        return [line.rstrip("\r\n") for line in file]

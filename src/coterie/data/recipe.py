@@ -43,6 +43,8 @@ class Recipe:
         True when the rows are ready embeddings.
     use_rep : str, optional
         Representation of an AnnData (key of obsm) that the rows are.
+    prepared : list of dict
+        What was done to each column of a table to make it numbers (`data.prepare`).
     divide : float, optional
         Raw values were divided by this number (pendigits: 100).
     tfidf : dict
@@ -68,6 +70,7 @@ class Recipe:
     text_column: str | None = None
     embeddings: bool = False
     use_rep: str | None = None
+    prepared: list[dict[str, Any]] = field(default_factory=list)
     divide: float | None = None
     tfidf: dict[str, Any] = field(default_factory=dict)
     vocabulary: list[str] = field(default_factory=list)

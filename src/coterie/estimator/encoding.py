@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from ..data.dataset import Dataset
+from ..data.library_sets import is_torch_set, torch_rows
 from ..data.options import warn
 from ..data.recipe import Recipe
 from ..data.text import count_words, fit_tfidf, tfidf
@@ -66,6 +67,8 @@ def encode(model: Any, X: Any, reset: bool) -> Any:
     """
     if isinstance(X, Dataset):
         X = X.given_to(model)
+    if is_torch_set(X):
+        X = torch_rows(X)
     texts = as_texts(X)
     if reset:
         vars(model).pop("encoding_", None)
