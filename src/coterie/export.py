@@ -76,11 +76,11 @@ def export_onnx(model: Clusterer, path: str | os.PathLike) -> Path:
             f"{model.key} labels a new row by its nearest training rows and has no encoder to "
             "export (as spectral, umap_gmm and leiden); use another method, or coterie predict"
         )
-    if hasattr(model, "encoding_"):
+    encoding = getattr(model, "encoding_", None)
+    if encoding is not None and encoding.recipe is None:
         raise ExportError(
-            "this model makes its numbers of texts, or of images with a pretrained encoder, which "
-            "an ONNX file of the clusters does not hold; use coterie predict, or embed the rows, "
-            "fit on the vectors and export that"
+            f"this model has its rows embedded by the encoder {encoding.reference}, which an ONNX "
+            "file of the clusters does not hold; use coterie predict, or fit on the vectors"
         )
     if np.asarray(model.scaling_.shift).dtype == np.float64:
         raise ExportError(

@@ -58,7 +58,7 @@ def cluster(
     """
     from .registry import get
 
-    cls = get(method)
+    cls: Any = get(method)
     X = matrix(adata, use_rep, layer)
     if use_rep is not None and "kind" in cls.__dataclass_fields__:
         params = {"kind": "vector"} | params
@@ -99,9 +99,8 @@ def write(adata: Any, model: Any, X: Any, key: str, about: dict) -> None:
     """Put clusters, embedding, soft assignment and settings into `adata`."""
     import pandas as pd  # comes with anndata
 
-    names = [str(i) for i in range(model.n_clusters)]
-    cells = pd.Categorical.from_codes(model.labels_, categories=names)
-    adata.obs[key] = cells.remove_unused_categories()
+    names = pd.Index([str(i) for i in np.unique(model.labels_)])  # 10 after 9, not after 1
+    adata.obs[key] = pd.Categorical([str(label) for label in model.labels_], categories=names)
     adata.obsm[f"X_{key}"] = model.transform(X)
     if hasattr(model, "predict_proba"):
         adata.obsm[f"{key}_proba"] = model.predict_proba(X)

@@ -86,6 +86,25 @@ def test_texts_end_to_end(tmp_path, capsys):
     assert "blue bird" in page and "a list of strings" in page
 
 
+def test_the_model_of_a_run_on_texts_takes_texts(tmp_path):
+    lines = ["red dog runs", "red red dog", "blue bird sings", "blue bird", "green cat"] * 4
+    (tmp_path / "t.txt").write_text("\n".join(lines))
+    run = str(tmp_path / "run")
+    fit = ["fit", str(tmp_path / "t.txt"), "--method", "kmeans", "--clusters", "2", "--out", run]
+    assert main([*fit, "--quiet"]) == 0
+    found = list(labels_of(f"{run}/labels.csv").values())
+    assert [str(label) for label in coterie.load(run).predict(lines)] == found
+
+
+def test_a_model_behind_an_encoder_is_not_exported(tmp_path):
+    from coterie.export import ExportError, export_onnx
+
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    model = coterie.KMeans(2, random_state=0, encoder=lambda rows: rows[:, :3]).fit(X)
+    with pytest.raises(ExportError, match="embedded by the encoder"):
+        export_onnx(model, tmp_path / "m.onnx")
+
+
 def test_errors_name_the_way_out(tmp_path, capsys):
     data = photos(tmp_path / "photos", 4)
     fit = ["fit", str(data), "--clusters", "2", "--out", str(tmp_path / "run")]

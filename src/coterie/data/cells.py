@@ -89,7 +89,7 @@ def _cells(X, ids, columns, labels, name, source, rep, ask: Options) -> Dataset:
         X, columns = _like(X, columns, recipe, name), recipe.columns
     check_finite(X, name)
     if recipe is None:
-        values = X.data if sparse.issparse(X) else X
+        values = np.asarray(X.data if sparse.issparse(X) else X)
         counted = rep is None and bool((values >= 0).all() and (values == np.rint(values)).all())
         kind = "counts" if counted else "vector"
         recipe = describe_rows(X, kind, name, source, columns=columns, use_rep=rep)
