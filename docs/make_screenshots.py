@@ -2,7 +2,7 @@
 
     python docs/make_screenshots.py [--reports DIR]
 
-Needs Chromium with its driver, and the data sets usps, reuters_r8 and wholesale (see docs/data.md).
+Needs Chromium with its driver, and the data sets usps, reuters_r8 and wholesale (see docs/datasets.md).
 Reports that are already in DIR are used as they are, so that a second go is quick.
 """
 

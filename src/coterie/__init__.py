@@ -20,6 +20,8 @@ __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
+    if name == "tl":  # the functions for AnnData
+        return import_module("coterie.tl")
     if name in _PUBLIC:
         module = import_module(f"coterie.{_PUBLIC[name]}")
         return getattr(module, {"load_data": "load"}.get(name, name))

@@ -76,6 +76,12 @@ def export_onnx(model: Clusterer, path: str | os.PathLike) -> Path:
             f"{model.key} labels a new row by its nearest training rows and has no encoder to "
             "export (as spectral, umap_gmm and leiden); use another method, or coterie predict"
         )
+    encoding = getattr(model, "encoding_", None)
+    if encoding is not None and encoding.recipe is None:
+        raise ExportError(
+            f"this model has its rows embedded by the encoder {encoding.reference}, which an ONNX "
+            "file of the clusters does not hold; use coterie predict, or fit on the vectors"
+        )
     if np.asarray(model.scaling_.shift).dtype == np.float64:
         raise ExportError(
             "some columns are so far from zero that float32, the type of the exported model's "

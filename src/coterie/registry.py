@@ -1,9 +1,12 @@
 """The list of methods that the command line, the docs, the benchmarks and the tests walk over."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from .data.recipe import Recipe
 from .estimator.base import Clusterer
+from .estimator.encoding import Encoding
 from .estimator.saving import restore
 from .methods import METHODS
 from .runtime.hints import did_you_mean
@@ -32,4 +35,10 @@ def load(folder: Any, **overrides: Any) -> Clusterer:
     Parameters given here replace the stored ones, e.g. `net=` for a model with your own modules.
     """
     tensors, about = load_model(folder)
-    return restore(get(about["method"]), tensors, about, **overrides)
+    model = restore(get(about["method"]), tensors, about, **overrides)
+    recipe = Path(folder) / "recipe.json"
+    if recipe.is_file() and not hasattr(model, "encoding_"):  # a run whose texts were read first
+        read = Recipe.load(folder)
+        if read.vocabulary:
+            model.encoding_ = Encoding(recipe=read)
+    return model

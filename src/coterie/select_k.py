@@ -15,6 +15,7 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
+from .estimator.encoding import encode
 from .math.graph import neighbours
 from .math.merge import greedy_merge, joint, modularity, one_hot
 from .runtime.rng import numpy_rng
@@ -79,11 +80,14 @@ def study(make: Any, X: Any, ks: list[int], seeds: tuple[int, ...] = (0, 1), tel
     """
     if len(seeds) < 2:
         raise ValueError(f"{len(seeds)} seed is too few to see what is stable; give 2 or more")
-    z, rows = _raw(X, make(ks[0], seeds[0]).scale)
+    first = make(ks[0], seeds[0])
+    X = encode(first, X, reset=True)  # texts, or rows for an encoder, become numbers once for all
+    z, rows = _raw(X, first.scale)
     found = Curves(list(ks), {name: [] for name in CURVES[:2]})
     labels = None
     for k in ks:
-        labels = [make(k, seed).fit(X[_most(X, seed)]).predict(X) for seed in seeds]
+        models = [make(k, seed).set_params(encoder=None) for seed in seeds]
+        labels = [m.fit(X[_most(X, seed)]).predict(X) for m, seed in zip(models, seeds)]
         pairs = [adjusted_rand_score(a, b) for i, a in enumerate(labels) for b in labels[:i]]
         found.curves["stability"].append(float(np.mean(pairs)))
         found.curves["silhouette"].append(_silhouette(z, labels[0][rows]))

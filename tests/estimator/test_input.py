@@ -38,11 +38,6 @@ def test_bad_input_is_named(key, case):
         quick(key, k).fit(X)
 
 
-def test_texts_are_shown_the_way():
-    with pytest.raises(ValueError, match=r"X is 2 texts.*load_data"):
-        quick("kmeans", 2).fit(["red apple", "green pear"])
-
-
 def test_ragged_images_are_refused():
     images = [np.ones((8, 8)), np.ones((8, 9))]
     with pytest.raises(ValueError, match=r"inhomogeneous|same shape|sequence"):

@@ -17,6 +17,7 @@ import coterie
 from coterie import Kith, Leiden
 from coterie.math import features as kinds
 from coterie.math.graph import by_cells, exact, neighbours, smooth
+from coterie.math.guess import guess_kind
 from coterie.math.merge import (
     agreement,
     greedy_merge,
@@ -306,18 +307,24 @@ def test_shared_norm_is_batch_norm_and_settles_on_exact_moments():
 def test_kind_is_guessed_by_shape_and_values():
     counts = torch.from_numpy(rng().poisson(rng(1).gamma(0.1, 2, size=300), (50, 300))).float()
     pixels = (rand(50, 300) > 0.7) * 255.0
-    assert kinds.guess_kind(rand(5, 8, 8), False, (1, 8, 8)) == "image"
-    assert kinds.guess_kind(counts, False, (300,)) == "counts"
-    assert kinds.guess_kind(counts, True, (300,)) == "counts"
-    assert kinds.guess_kind(pixels, False, (300,)) == "table"
-    assert kinds.guess_kind(rand(50, 300), True, (300,)) == "text"
-    assert kinds.guess_kind(rand(50, 6), False, (6,)) == "table"
+    assert guess_kind(rand(5, 8, 8), False, (1, 8, 8)) == "image"
+    assert guess_kind(counts, False, (300,)) == "counts"
+    assert guess_kind(counts, True, (300,)) == "counts"
+    assert guess_kind(pixels, False, (300,)) == "table"
+    assert guess_kind(rand(50, 300), True, (300,)) == "text"
+    assert guess_kind(rand(50, 6), False, (6,)) == "table"
 
 
 @pytest.mark.parametrize(
     ("kind", "shape"),
     [("image", (1, 8, 8)), ("image", (3, 40, 36)), ("table", (5,)), ("table", (130,))]
-    + [("text", (160,)), ("counts", (30,)), ("text", (1600,))],
+    + [
+        ("text", (160,)),
+        ("counts", (30,)),
+        ("text", (1600,)),
+        ("vector", (70,)),
+        ("vector", (300,)),
+    ],
 )
 def test_features_have_the_announced_size_on_few_and_many_rows(kind, shape):
     for n in (2, 60):

@@ -22,9 +22,9 @@ from .method_args import (
 from .source import OPTIONS, absolute, add_data_flags, data_options, stored_options
 from .summary import show_run
 
-EPILOG = """DATA is a file (.npy .npz .csv .tsv .parquet .txt .jsonl), a folder of images, or the
-name of a data set (coterie datasets). The options below are those of the method {method};
-for another one: coterie fit --method M --help"""
+EPILOG = """DATA is a file (.npy .npz .csv .tsv .xlsx .parquet .feather .arrow .txt .jsonl .h5ad
+.zip), a folder of images, texts or 10x files, or the name of a data set (coterie datasets). The
+options below are those of the method {method}; for another one: coterie fit --method M --help"""
 
 
 def run(argv: list[str]) -> int:
@@ -36,6 +36,10 @@ def run(argv: list[str]) -> int:
             return 0
         help_with(_resumed(args, cls, out, begun) if begun else _fresh(args, cls, out))
         return 0
+    if args.write and args.data:
+        from .cells import check_write
+
+        check_write(args.data, Path(args.write), overwrite=args.overwrite)
     old = runs.check_target(out, resume=args.resume, overwrite=args.overwrite)
     if args.resume and not old and args.data is None:
         raise UsageError(f"{out} holds no run to resume; give DATA to begin one")
@@ -105,6 +109,9 @@ def build_parser(cls) -> Parser:
         action=argparse.BooleanOptionalAction,
         default=False,
         help="write report.html as well",
+    )
+    parser.add_argument(
+        "--write", metavar="FILE.h5ad", help="cells: the data and their clusters as a new file"
     )
     parser.add_argument(
         "--baseline",
@@ -203,6 +210,10 @@ def _show(args, finished: runs.Run) -> int:
         from .report import write
 
         write(finished, None, verbose=int(not args.quiet))
+    if args.write:
+        from .cells import write_h5ad
+
+        write_h5ad(finished, Path(args.write), overwrite=args.overwrite)
     if not args.quiet:
         show_run(finished)
     return 0

@@ -72,7 +72,7 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
             try:
                 estimator.set_params(verbose=int(not plan.quiet), **_run_fields(plan, path))
                 with _together():
-                    estimator.fit(dataset.X)
+                    estimator.fit(dataset)
                 meta |= {"seconds": estimator.seconds_, "notes": estimator.notes_}
                 meta["settings"] = settings_of(estimator)
                 meta |= score(plan, estimator, dataset)
@@ -99,7 +99,7 @@ def settings_of(estimator) -> dict:
 
 
 def _load(plan: Plan):
-    return load_for(plan.cls.words, plan.source, plan.options)
+    return load_for(plan.cls.words, plan.source, plan.options, plan.params.get("encoder"))
 
 
 def _together():
@@ -121,7 +121,7 @@ def help_with(plan: Plan):
     dataset = _load(plan)
     fields = _run_fields(plan, Path(plan.out).resolve())
     with runs.threads_held(plan.threads), _together():
-        _estimator(plan, dataset).set_params(**fields).fit(dataset.X)
+        _estimator(plan, dataset).set_params(**fields).fit(dataset)
 
 
 def _estimator(plan: Plan, dataset):
@@ -144,7 +144,7 @@ def score(plan: Plan, estimator, dataset) -> dict:
     from coterie import metrics
     from coterie.data.chunks import pick
 
-    X, labels = dataset.X, np.asarray(estimator.labels_)
+    X, labels = dataset.given_to(estimator), np.asarray(estimator.labels_)
     rows = _sample(X.shape[0])
     some = pick(X, rows)
     found, rival = {"scores": _label_free(estimator, some, rows, labels)}, None
@@ -185,7 +185,7 @@ def _kmeans_beside(plan: Plan, estimator, X, some):
     cls: Any = get("kmeans")
     if isinstance(estimator, cls):
         return estimator, np.asarray(estimator.labels_)
-    settings = {"random_state": plan.seed, "scale": estimator.scale}
+    settings = {"random_state": plan.seed, "scale": estimator.scale, "encoder": estimator.encoder}
     simple = cls(n_clusters=estimator.n_clusters, **settings).fit(some)
     return simple, np.asarray(simple.predict(X))
 

@@ -41,7 +41,7 @@ def run(argv: list[str]) -> int:
     dataset = load(args.data, data_options(args), recipe=Recipe.load(finished.path))
     if out:  # before the work: a folder that cannot be made is found now
         out.parent.mkdir(parents=True, exist_ok=True)
-    labels, proba = estimator.predict_both(dataset.X)
+    labels, proba = estimator.predict_both(dataset.given_to(estimator))
     table = runs.labels_csv(dataset.ids, labels, proba.max(axis=1), proba if args.proba else None)
     if out:
         write_atomic(out, table)

@@ -55,7 +55,7 @@ def run(argv: list[str]) -> int:
 
     cls, variant = read_method(args.method)
     settings = cls.variants.get(variant, {}) | read_settings(args.set, [cls.key]).get(cls.key, {})
-    dataset = load_for(cls.words, args.data, data_options(args))
+    dataset = load_for(cls.words, args.data, data_options(args), settings.get("encoder"))
     rows = round(select_k.SHARE * len(dataset))
     if args.high > rows:
         raise UsageError(
@@ -77,7 +77,9 @@ def run(argv: list[str]) -> int:
 
     with runs.threads_held(args.threads):
         ks = list(range(args.low, args.high + 1))
-        found = select_k.study(make, dataset.X, ks, tuple(range(args.seeds)), tell)
+        found = select_k.study(
+            make, dataset.given_to(make(2, 0)), ks, tuple(range(args.seeds)), tell
+        )
     write(found, out)
     if not args.quiet:
         show(found)

@@ -20,6 +20,10 @@ OPTIONS = (
     "skip_bad",
     "embeddings",
     "words",
+    "use_rep",
+    "categorical",
+    "dates",
+    "missing",
     "data_dir",
 )
 LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
@@ -46,6 +50,10 @@ def add_data_flags(parser: Parser):
         metavar="N",
         help="words that describe texts (default: 2000; kith 5000)",
     )
+    add("--use-rep", metavar="KEY", help="representation of an .h5ad file (obsm), not its matrix")
+    add("--categorical", metavar="one-hot", help="columns of words become columns of 0 and 1")
+    add("--dates", metavar="numbers", help="dates become days since 1970")
+    add("--missing", metavar="median", help="gaps are filled with the median of their column")
     add("--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)")
 
 
@@ -67,8 +75,13 @@ def load(source: str, options: dict, **more):
     return coterie.load_data(source, **options, **more)
 
 
-def load_for(words: int, source: str, options: dict):
-    """Read data for a method that describes texts by so many words, unless told otherwise."""
+def load_for(words: int, source: str, options: dict, encoder: str | None = None):
+    """Read data for a method that describes texts by so many words, unless told otherwise.
+
+    Photographs for an encoder are read in the size that it looks at.
+    """
+    if encoder is not None and "image_size" not in options and Path(source).is_dir():
+        options = options | _size_for(encoder, Path(source))
     dataset = load(source, {"words": words} | options)
     if "words" in options and dataset.kind != "text":
         raise UsageError(
@@ -76,6 +89,14 @@ def load_for(words: int, source: str, options: dict):
             f"{dataset.kind} data; leave it out"
         )
     return dataset
+
+
+def _size_for(encoder: str, folder: Path) -> dict:
+    from coterie.data.folders import find_images
+    from coterie.encoders.find import find
+
+    largest = getattr(find(encoder), "largest", None)
+    return {"image_size": largest} if largest and find_images(folder)[0] else {}
 
 
 def stored_options(data: dict) -> dict:

@@ -66,6 +66,12 @@ class Dataset:
     def __len__(self) -> int:
         return self.X.shape[0]
 
+    def given_to(self, model) -> Any:
+        """Return what a model takes: texts as they are if it has an encoder, else `X`."""
+        if self.texts is not None and getattr(model, "encoder", None) is not None:
+            return np.array([*self.texts, None], dtype=object)[:-1]  # never an array of characters
+        return self.X
+
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with shape, dtype or content of `X`.
 

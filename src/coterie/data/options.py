@@ -31,6 +31,10 @@ class Options:
     skip_bad: bool = False
     embeddings: bool = False
     words: int | None = None
+    use_rep: str | None = None
+    categorical: str | None = None
+    dates: str | None = None
+    missing: str | None = None
     notice: Callable[[str], None] = warn
     given: tuple[str, ...] = ()  # options that the caller named, apart from what a recipe adds
 
@@ -67,9 +71,10 @@ class Options:
         )
 
 
-TABLE = ("columns", "drop", "id_column", "label_column", "text_column", "embeddings")
+PREPARE = {"categorical": ("one-hot",), "dates": ("numbers",), "missing": ("median",)}
+TABLE = ("columns", "drop", "id_column", "label_column", "text_column", "embeddings", *PREPARE)
 # not `words`: commands pass on what their method prefers, whatever the data
-CHECKED = (*TABLE, "image_size", "skip_bad")
+CHECKED = (*TABLE, "image_size", "skip_bad", "use_rep")
 
 
 def names(value) -> tuple[str, ...]:
@@ -87,6 +92,14 @@ def joined(parts: Iterable[object]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(parts)
     return text.getvalue()
+
+
+def choice(name: str, value: str | None) -> str | None:
+    """Return one of the words that an option of PREPARE takes."""
+    if value is not None and value not in PREPARE[name]:
+        known = ", ".join(PREPARE[name])
+        raise DataError(f"{name}={value!r} (--{name}) is not known; there is: {known}")
+    return value
 
 
 def count(value) -> int | None:

@@ -13,7 +13,10 @@ from .errors import DataError, did_you_mean
 from .options import Options
 from .recipe import Recipe
 
-_ENDINGS = ".npy, .npz, .csv, .tsv, .parquet, .txt, .jsonl (the last four but parquet also .gz)"
+_ENDINGS = (
+    ".npy, .npz, .csv, .tsv, .xlsx, .parquet, .feather, .arrow, .txt, .jsonl, .h5ad, a .zip of "
+    "images (.csv, .tsv, .txt and .jsonl also .gz)"
+)
 
 
 def load(
@@ -29,6 +32,10 @@ def load(
     skip_bad: bool = False,
     embeddings: bool = False,
     words: int | None = None,
+    use_rep: str | None = None,
+    categorical: str | None = None,
+    dates: str | None = None,
+    missing: str | None = None,
     data_dir: str | Path | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Dataset:
@@ -37,8 +44,9 @@ def load(
     Parameters
     ----------
     source : str, path, array, sparse matrix, data frame, tensor or list of str
-        The name of a data set (see `available`), a file (.npy, .npz, .csv, .tsv, .parquet, .txt,
-        .jsonl), a folder of images or of parquet files, or an object in memory.
+        The name of a data set (see `available`), a file (.npy, .npz, .csv, .tsv, .xlsx, .parquet,
+        .feather, .arrow, .txt, .jsonl, .h5ad, .zip of images), a folder of images, texts, parquet
+        or 10x files, or an object in memory.
     recipe : Recipe, optional
         How the fitted data were read: the new data are read in the same way.
     columns, drop : list of str or "a,b", optional
@@ -56,6 +64,11 @@ def load(
         The rows are ready embeddings: vectors, not a table.
     words : int, optional
         Most words that texts are described by; 2,000 by default, as in the papers.
+    use_rep : str, optional
+        Of an .h5ad file: the representation (key of obsm) in place of the matrix.
+    categorical, dates, missing : {"one-hot"}, {"numbers"}, {"median"}, optional
+        Tables: words become columns of 0 and 1, dates the days since 1970, gaps the median of
+        their column. Without them such cells are refused.
     data_dir : path, optional
         Folder of the named data sets; they are also looked for in ``$COTERIE_DATA`` and in the
         user's data folder.
@@ -83,6 +96,10 @@ def load(
         skip_bad=skip_bad,
         embeddings=embeddings,
         words=options.count(words),
+        use_rep=use_rep,
+        categorical=options.choice("categorical", categorical),
+        dates=options.choice("dates", dates),
+        missing=options.choice("missing", missing),
         notice=notice or options.warn,
     )
     given = tuple(option for option in options.CHECKED if getattr(ask, option))
@@ -104,18 +121,25 @@ def _read(source, ask: Options, data_dir) -> Dataset:
         except OSError as error:
             raise DataError(f"cannot read {source}: {error}") from None
     from .frames import from_frame, is_frame
+    from .library_sets import from_hugging_face, is_hugging_face, is_torch_set, torch_rows
+    from .texts import as_texts
 
     if isinstance(source, Dataset):
         ask.only("data that were read already")
         return source
+    if is_hugging_face(source):
+        return from_hugging_face(source, ask)
+    if is_torch_set(source):
+        source = torch_rows(source)
     if is_frame(source):
         ask.only("a data frame", *options.TABLE)
         return from_frame(source, ask)
-    if isinstance(source, (list, tuple)) and source and all(isinstance(s, str) for s in source):
+    texts = as_texts(source)
+    if texts is not None:
         from .text import from_texts
 
         ask.only("a list of texts")
-        return from_texts(list(source), ask)
+        return from_texts(texts, ask)
     ask.only("an array", "image_size", "embeddings")
     return from_array(source, ask)
 
@@ -137,12 +161,18 @@ def _from_string(source: str | Path, ask: Options, data_dir) -> Dataset:
 
 
 def _from_folder(path: Path, ask: Options) -> Dataset:
+    from .cells import is_10x, read_10x
     from .folders import find_images, read_folder
+    from .text import read_text_folder
 
+    if is_10x(path):
+        return read_10x(path, ask)
     if next(path.glob("*.parquet"), None) and not find_images(path)[0]:
         from .parquet import read_parquet
 
         return read_parquet(path, ask)
+    if next(path.rglob("*.txt"), None) and not find_images(path)[0]:
+        return read_text_folder(path.resolve(), ask)
     return read_folder(path.resolve(), ask)
 
 
@@ -165,6 +195,18 @@ def _from_file(path: Path, ask: Options) -> Dataset:
         from .parquet import read_parquet
 
         return read_parquet(path, ask)
+    if not packed and ending == ".zip":
+        from .zipped import read_zip
+
+        return read_zip(path, ask)
+    if not packed and ending in (".xlsx", ".feather", ".arrow"):
+        from .sheets import read_arrow, read_xlsx
+
+        return (read_xlsx if ending == ".xlsx" else read_arrow)(path, ask)
+    if not packed and ending == ".h5ad":
+        from .cells import read_h5ad
+
+        return read_h5ad(path, ask)
     if ending in (".csv", ".tsv"):
         from .csvfile import read_csv
 
@@ -174,5 +216,5 @@ def _from_file(path: Path, ask: Options) -> Dataset:
 
         return (read_txt if ending == ".txt" else read_jsonl)(path, ask)
     raise DataError(
-        f"{path} is of a type that cannot be read; use {_ENDINGS}, or a folder of images"
+        f"{path} is of a type that cannot be read; use {_ENDINGS}, or a folder of images or texts"
     )

@@ -41,6 +41,10 @@ class Recipe:
     id_column, label_column, text_column : str, optional
     embeddings : bool
         True when the rows are ready embeddings.
+    use_rep : str, optional
+        Representation of an AnnData (key of obsm) that the rows are.
+    prepared : list of dict
+        What was done to each column of a table to make it numbers (`data.prepare`).
     divide : float, optional
         Raw values were divided by this number (pendigits: 100).
     tfidf : dict
@@ -65,6 +69,8 @@ class Recipe:
     label_column: str | None = None
     text_column: str | None = None
     embeddings: bool = False
+    use_rep: str | None = None
+    prepared: list[dict[str, Any]] = field(default_factory=list)
     divide: float | None = None
     tfidf: dict[str, Any] = field(default_factory=dict)
     vocabulary: list[str] = field(default_factory=list)

@@ -88,9 +88,9 @@ def refuse(name: str, bad: list[BadCells], again: bool = False) -> None:
     if any(re.match(r"'[+-]?\d*,\d+'", cells.first) for cells in bad):
         advice.append("write decimal points (1.5 for 1,5), or split the columns at ';'")
     elif any(cells.text for cells in bad):
-        advice.append("turn categories into numbers (for example one 0/1 column per value)")
+        advice.append("turn categories into numbers: --categorical one-hot, dates: --dates numbers")
     if any(cells.missing or cells.infinite for cells in bad):
-        advice.append("fill missing values (for example with the column's mean or median)")
+        advice.append("fill missing values, for example with the column's median: --missing median")
     if not again:
         advice.append(f"or leave the column out: --drop {drop}")
     if not again and any(cells.text == cells.rows for cells in bad):
@@ -111,6 +111,8 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
 
     With a recipe its columns are taken, in its order, wherever they stand in the new table.
     """
+    from . import prepare  # which knows of bad cells, and so of this module
+
     first = table.names[0]
     if ask.id_column is None and table.named and first in ("", "Unnamed: 0"):
         ask = replace(ask, id_column=first)  # what pandas writes for the index, and reads it as
@@ -133,7 +135,11 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     if lists is None and ask.embeddings and "embedding" in table.names:
         columns, lists = ["embedding"], table.read_lists("embedding")
     fitted = ask.recipe.dtype if ask.recipe is not None else None
-    X, found = table.read([] if lists else columns, strings, fitted)
+    shown, steps = (None if lists else columns), []  # a column of lists names none of its numbers
+    if prepare.wanted(ask) and not lists:
+        X, found, shown, steps = prepare.read_prepared(table, columns, strings, ask, name)
+    else:
+        X, found = table.read([] if lists else columns, strings, fitted)
     if lists:
         X = vectors(lists, name)
         check_finite(X, name)
@@ -143,7 +149,7 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     if recipe is None:
         recipe = describe_rows(X, kind, name, source, columns=columns, embeddings=ask.embeddings)
         recipe.id_column, recipe.label_column = special["id"], special["label"]
-        recipe.named, recipe.width = table.named, len(table.names)
+        recipe.named, recipe.width, recipe.prepared = table.named, len(table.names), steps
     elif list(X.shape[1:]) != list(recipe.shape):
         raise DataError(
             f"{name} has rows of shape {X.shape[1:]}, the model was fitted on "
@@ -154,7 +160,6 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     codes, label_names = encode_labels(labels, name)
     ids = found[special["id"]] if special["id"] is not None else ids
     ids = range(len(X)) if ids is None else ids
-    shown = None if lists else columns  # one column of lists names none of their numbers
     return Dataset(X, ids, recipe.kind, name, shown, None, codes, label_names, recipe=recipe)
 
 

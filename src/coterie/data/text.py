@@ -137,6 +137,32 @@ def read_txt(path: Path, ask: Options) -> Dataset:
     return from_texts([lines[i] for i in kept], ask, _stem(path), "txt", ids)
 
 
+def read_text_folder(folder: Path, ask: Options) -> Dataset:
+    """Read every .txt file below a folder as one document; ids are relative paths.
+
+    ``label_column="folder"`` takes the first subfolder as the known class.
+    """
+    ask.only("a folder of texts", "label_column")
+    if ask.label_column not in (None, "folder"):
+        raise DataError(
+            f"label_column='{ask.label_column}' names no classes of texts; --label-column folder "
+            "takes the subfolders"
+        )
+    paths = sorted(p for p in folder.rglob("*.txt") if not _hidden(p.relative_to(folder)))
+    if not paths:
+        raise DataError(f"{folder} holds no .txt files that are not hidden")
+    texts = ["".join(line for _, line in _lines(path)) for path in paths]
+    ids = [path.relative_to(folder).as_posix() for path in paths]
+    labels = None
+    if ask.label_column == "folder":
+        labels = [name.split("/")[0] if "/" in name else "" for name in ids]
+    return from_texts(texts, ask, folder.name, "texts", ids, labels)
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
 def read_jsonl(path: Path, ask: Options) -> Dataset:
     """Read one JSON object a line: key "text" (or `text_column`), "id" when all have it.
 

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from ..data.arrays import channels_last, from_tensor
-from ..data.dataset import Dataset
 from ..data.frames import check_columns, is_frame
 from ..data.options import warn
 from ..data.ranges import warn_other_unit
@@ -25,6 +24,7 @@ from ..train.scaling import check_finite, fit_scaling
 from ..train.settings import Look, Settings, resolve
 from . import saving
 from .docs import with_sections
+from .encoding import encode
 from .paper import published
 from .params import Fields, check_params, param
 
@@ -62,6 +62,11 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
         "global, standard",
         choices=("auto", "none", "unit", "symmetric", "global", "standard"),
     )
+    encoder: Any = param(
+        None,
+        "pretrained network that makes vectors of the rows first: text, image, a file .onnx, a "
+        "folder with a model, timm:NAME, st:NAME, in Python also a function or a module",
+    )
     verbose: int = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
 
     def __init_subclass__(cls, **kwargs: Any):
@@ -85,7 +90,7 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "Clusterer":
         """Learn the clusters of X. `y` exists for scikit-learn's sake and is never looked at."""
         check_params(self)
-        source = self._check(X, reset=True)
+        source = self._check(encode(self, X, reset=True), reset=True)
         if source.shape[0] < self.n_clusters:
             raise ValueError(
                 f"n_samples={source.shape[0]} should be >= n_clusters={self.n_clusters}; "
@@ -207,15 +212,8 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _check(self, X: Any, reset: bool) -> Any:
         """Anything array-like -> ndarray, memory map or CSR with finite numbers (checked later)."""
-        if isinstance(X, Dataset):
-            X = X.X
         if isinstance(X, torch.Tensor):
             X = from_tensor(X)
-        if isinstance(X, list) and X and all(isinstance(x, str) for x in X):
-            raise ValueError(
-                f"X is {len(X)} texts, and methods want numbers; data = coterie.load_data(X) makes "
-                "them, and load_data(new_texts, recipe=data.recipe) the same ones of new texts"
-            )
         if is_frame(X):
             check_columns(X)
         if isinstance(X, np.ndarray) and X.ndim == 4:
@@ -264,7 +262,7 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "head_")
-        source = self._check(X, reset=False)
+        source = self._check(encode(self, X, reset=False), reset=False)
         check_finite(source)
         return Rows(source, self.scaling_)
 

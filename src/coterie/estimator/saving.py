@@ -14,6 +14,7 @@ from ..storage.tensors import StateError, save_model
 from ..train.head import Head
 from ..train.scaling import Scaling
 from ..train.settings import Settings, resolve
+from .encoding import Encoding
 from .fields import RUN_FIELDS
 from .params import as_tuples
 
@@ -37,6 +38,10 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
         "notes": model.notes_,
         "settings": plain_settings(model.settings_),
     }
+    encoding = getattr(model, "encoding_", None)
+    if encoding is not None:
+        tensors |= encoding.tensors()
+        fitted["encoding"] = encoding.to_dict()
     save_model(
         folder,
         tensors,
@@ -60,6 +65,10 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
         model.feature_names_in_ = np.asarray(fitted["feature_names"], dtype=object)
     model.history_, model.seconds_ = fitted["history"], fitted["seconds"]
     model.notes_ = fitted["notes"]
+    if "encoding" in fitted:
+        model.encoding_ = Encoding.restore(fitted["encoding"], tensors)
+        if isinstance(params.get("encoder"), str) and "encoder" not in overrides:
+            model.encoder = model.encoding_.reference  # a path holds from any folder
     model.scaling_ = Scaling(
         fitted["scaling"], tensors["input.shift"].numpy(), tensors["input.factor"].numpy()
     )

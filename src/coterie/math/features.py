@@ -4,6 +4,8 @@ image   histograms of oriented gradients and, at half weight, pixels; 50 princip
 table   skewed non-negative columns in logarithms, columns standardised; components of wide tables
 text    100 singular directions of tf-idf rows, rows at unit length
 counts  counts per row total in logarithms, 50 principal components, rows at unit length
+vector  embeddings of another network: rows at unit length, 100 principal components, rows at unit
+        length again, so that near means a small angle; columns are not standardised
 
 Everything that is learned (means, axes, deviations) is a buffer, so that new rows take the same
 way. Sizes depend on kind and shape of a row alone: directions that the data do not have are zero.
@@ -16,32 +18,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-KINDS = ("image", "table", "text", "counts")
+KINDS = ("image", "table", "text", "counts", "vector")
 SIDE, CELL, BINS = 32, 4, 9  # of the oriented gradients
 HOG_ROWS = 128  # images at a time
 PARTS = 50  # principal components of each part of an image, of counts, of a wide table
-WORDS = 100  # singular directions of text
+WORDS = 100  # singular directions of text, principal components of embeddings
 WIDE = 100  # columns from which on a table is reduced to components
 SKEWED = 2.0
+TINY = 1e-12  # length below which a vector has no direction
 SAMPLE_ROWS = 20_000  # rows that the recipe looks at
 EXACT = 1500  # columns up to which axes come from the full covariance
-
-
-def guess_kind(sample, sparse, shape):  # (m, ...) raw values -> one of KINDS
-    """The kind of data, by shape and values.
-
-    Sparse rows are text, unless they hold whole numbers. Dense rows are counts if they are wide,
-    non-negative, mostly zero, and their columns reach very different heights (pixels do not).
-    """
-    if len(shape) == 3:
-        return "image"
-    whole = bool((sample == sample.round()).all())
-    if sparse:
-        return "counts" if whole else "text"
-    if sample.shape[1] < 2 * WIDE or bool((sample < 0).any()) or (sample == 0).float().mean() < 0.5:
-        return "table"
-    heights = sample.amax(0)
-    return "counts" if heights[heights > 0].median() < 0.5 * heights.max() else "table"
 
 
 def size(kind, shape):  # -> int
@@ -49,7 +35,7 @@ def size(kind, shape):  # -> int
     d = math.prod(shape)
     if kind == "image":
         return PARTS + min(PARTS, shape[0] * min(shape[1], SIDE) * min(shape[2], SIDE))
-    if kind == "text":
+    if kind in ("text", "vector"):
         return min(WORDS, d)
     return d if kind == "table" and d <= WIDE else min(PARTS, d)
 
@@ -109,6 +95,9 @@ class Features(nn.Module):
         self.origin.copy_(torch.as_tensor(origin).expand_as(self.origin))
         self.unit.copy_(torch.as_tensor(unit).expand_as(self.unit))
         raw = x * self.unit + self.origin
+        if self.kind == "vector":
+            self.axes.fit(F.normalize(raw, eps=TINY), generator)
+            return self
         if self.kind == "counts":
             near = 1e-3 * raw.abs().clamp_min(1)  # scaling there and back rounds
             if bool(((raw - raw.round()).abs() < near).all()) and raw.max() > 1.5:
@@ -145,6 +134,8 @@ class Features(nn.Module):
             return self.axes(z) if hasattr(self, "axes") else z
         if self.kind == "counts":
             x = self._log_counts(x)
+        if self.kind == "vector":
+            x = F.normalize(x * self.unit + self.origin, eps=TINY)
         return F.normalize(self.axes(x), eps=1e-6)
 
     def _columns(self, x):

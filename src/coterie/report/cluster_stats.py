@@ -55,7 +55,7 @@ class Facts:
 
 def gather(model, dataset, embedding=None, seed=0):
     """Ask a fitted model about its data set once, and derive everything else."""
-    X = dataset.X
+    X = dataset.given_to(model)
     n = X.shape[0]
     labels = np.asarray(getattr(model, "labels_", ()))
     if labels.shape != (n,):

@@ -12,7 +12,7 @@ ALL_PAIRS = 20  # up to this many groups every pair is drawn, above only near ne
 
 def centers(model, canvas):
     """One picture per group of what the model takes as its middle, or None."""
-    if canvas is None or not hasattr(model, "centers_in_input_space"):
+    if not _draws(model, canvas) or not hasattr(model, "centers_in_input_space"):
         return None
     found = _pictures_or_none(model.centers_in_input_space)
     return None if found is None else [data_uri(i) for i in canvas.draw(found)]
@@ -20,7 +20,7 @@ def centers(model, canvas):
 
 def paths(model, canvas, facts):
     """Pictures on the way from one centre to another: {"a-b": data URI of a strip}."""
-    if canvas is None or not hasattr(model, "interpolate"):
+    if not _draws(model, canvas) or not hasattr(model, "interpolate"):
         return {}
     alive = [j for j in range(facts.k) if facts.sizes[j]]
     if len(alive) <= ALL_PAIRS:
@@ -39,7 +39,7 @@ def paths(model, canvas, facts):
 
 def samples(model, canvas, facts, n=12):
     """Pictures that a generating model draws for each group, or None."""
-    if canvas is None or not hasattr(model, "sample"):
+    if not _draws(model, canvas) or not hasattr(model, "sample"):
         return None
     out = []
     for j in range(facts.k):
@@ -62,7 +62,7 @@ def spaces(model, X, canvas, facts, examples=8):
         "rows": [],
         "traversals": [],
     }
-    if canvas is None:
+    if not _draws(model, canvas):
         return out
     rows = [int(np.flatnonzero(facts.labels == j)[0]) for j in range(facts.k) if facts.sizes[j]]
     part = np.asarray(X[rows[:examples]])
@@ -80,6 +80,11 @@ def spaces(model, X, canvas, facts, examples=8):
             if way is not None:
                 out["traversals"].append((j, data_uri(strip(canvas.draw(way, 64)))))
     return out
+
+
+def _draws(model, canvas):
+    """Whether what the model decodes are pictures: behind an encoder they are vectors."""
+    return canvas is not None and not hasattr(model, "encoding_")
 
 
 def _pictures_or_none(call, *args, **kwargs):

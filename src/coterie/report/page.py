@@ -134,7 +134,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         cost=sections.cost(model),
         evaluation=sections.evaluation(facts, labels, dataset),
         load_path=str(run_dir),
-        shape_note=sections.shape_note(dataset),
+        shape_note=sections.shape_note(dataset, model),
         params=sections.params(model),
         made=sections.made(model, dataset, _run_toml(run_dir)),
         footer="Written by coterie. This page is complete in itself and loads nothing.",

@@ -76,7 +76,7 @@ def label_free(facts, model, dataset):
     rows = sample_rows(facts.n, 3000)
     proba = None
     if facts.has_rivals:
-        proba = np.asarray(model.predict_proba(dataset.X[rows]))
+        proba = np.asarray(model.predict_proba(dataset.given_to(model)[rows]))
     found = metrics.label_free(facts.z[rows], facts.labels[rows], proba)
     return [
         (name.replace("_", " "), number(value))
@@ -228,7 +228,9 @@ def _heat(share):
     return 0 if share < 0.02 else min(5, 1 + int(share * 5))
 
 
-def shape_note(dataset):
+def shape_note(dataset, model=None):
+    if getattr(model, "encoding_", None) is not None and dataset.texts is not None:
+        return "a list of strings"
     shape = tuple(int(s) for s in dataset.X.shape[1:])
     return f"rows of shape {shape}" if dataset.kind != "text" else "rows from the run's recipe"
 

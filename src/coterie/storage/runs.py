@@ -179,7 +179,7 @@ def finish(path, estimator, dataset, meta: dict):
         (path / name).unlink(missing_ok=True)
     dataset.recipe.save(path)
     estimator.save(path)
-    confidence = _write_embedding(path / "embedding.npy", estimator, dataset.X)
+    confidence = _write_embedding(path / "embedding.npy", estimator, dataset.given_to(estimator))
     if hasattr(estimator, "neighbours_"):  # (n, k) rows that lie next to each row
         with atomic(path / "neighbours.npy") as file:
             np.save(file, estimator.neighbours_)

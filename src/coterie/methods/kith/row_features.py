@@ -9,6 +9,7 @@ import torch
 
 from ...math import features as kinds
 from ...math.augment import moved, transforms
+from ...math.guess import guess_kind
 from ...runtime.rng import numpy_rng, torch_rng
 from ...train.rows import ENCODE_ROWS, Rows
 
@@ -44,7 +45,7 @@ def find_kind(rows: Rows, asked: str) -> str:
     raw = rows.source[: min(rows.n, 2000)]
     sparse = hasattr(raw, "toarray")
     raw = torch.from_numpy(np.array(raw.toarray() if sparse else raw, np.float32))
-    return kinds.guess_kind(raw, sparse, rows.shape)
+    return guess_kind(raw, sparse, rows.shape)
 
 
 def fit_features(features: Any, rows: Rows, seed: int) -> None:

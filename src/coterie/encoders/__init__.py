@@ -1,0 +1,1 @@
+"""Pretrained encoders: rows (texts, images, anything) -> vectors, computed once and kept."""
