@@ -1,7 +1,6 @@
 """An estimator as tensors and plain values in a folder, and back. No pickle anywhere."""
 
 import dataclasses
-import os
 from typing import Any
 
 import numpy as np
@@ -35,14 +34,14 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
     save_model(
         folder,
         tensors,
-        {"method": model.key, "params": plain_params(model), "fitted": fitted},
+        {"method": model.key, "params": _kept_params(model), "fitted": fitted},
         overwrite,
     )
 
 
 def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     """The inverse of `save`."""
-    names = {f.name for f in dataclasses.fields(cls)}
+    names = {f.name for f in dataclasses.fields(cls) if not _of_one_fit(f)}
     params = {k: as_tuples(v) for k, v in about["params"].items() if k in names}
     model = cls(**(params | overrides))
     fitted = about["fitted"]
@@ -76,6 +75,17 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     return model
 
 
+def _of_one_fit(field: dataclasses.Field) -> bool:
+    """Folders, processes and progress belong to the fit that had them, not to the model."""
+    decides = ("random_state", "time_budget")  # of the result
+    return field.metadata.get("group") == "run" and field.name not in decides
+
+
+def _kept_params(model: Any) -> dict:
+    gone = {f.name for f in dataclasses.fields(model) if _of_one_fit(f)}
+    return {name: value for name, value in plain_params(model).items() if name not in gone}
+
+
 def plain_params(model: Any) -> dict:
     """Parameters that a file can hold: no modules and no functions."""
     params = {}
@@ -92,9 +102,7 @@ def plain_params(model: Any) -> dict:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: numbers of numpy and paths become Python's own numbers and words."""
+    """What JSON can hold: numbers of numpy become Python's own."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
     return [_plain(v) for v in value] if isinstance(value, (tuple, list)) else value
