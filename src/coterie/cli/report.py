@@ -20,10 +20,10 @@ def run(argv: list[str]) -> int:
 def write(finished: runs.Run, labels, verbose: int = 0):
     """Write report.html into the run folder and return its path."""
     import coterie
-    from coterie import report
+    from coterie import reporting
 
     dataset = reload(finished)
     if labels is None:
         labels = dataset.labels  # shown as evaluation, where the data know their classes
     model = coterie.load(finished.path)
-    return report.write(finished.path, model, dataset, labels=labels, verbose=verbose)
+    return reporting.write(finished.path, model, dataset, labels=labels, verbose=verbose)

@@ -48,7 +48,7 @@ def run(argv: list[str]) -> int:
     if not 2 <= args.low < args.high:
         raise UsageError(f"--from {args.low} --to {args.high} is no range; begin at 2 or more")
 
-    from coterie import select_k
+    from coterie.number_of_clusters import SHARE, study
     from coterie.storage import runs
 
     from .bench import read_method, read_settings
@@ -56,7 +56,7 @@ def run(argv: list[str]) -> int:
     cls, variant = read_method(args.method)
     settings = cls.variants.get(variant, {}) | read_settings(args.set, [cls.key]).get(cls.key, {})
     dataset = load_for(cls.words, args.data, data_options(args))
-    rows = round(select_k.SHARE * len(dataset))
+    rows = round(SHARE * len(dataset))
     if args.high > rows:
         raise UsageError(
             f"each fit sees {rows} of the {len(dataset)} rows of {dataset.name}, but --to is "
@@ -77,7 +77,7 @@ def run(argv: list[str]) -> int:
 
     with runs.threads_held(args.threads):
         ks = list(range(args.low, args.high + 1))
-        found = select_k.study(make, dataset.X, ks, tuple(range(args.seeds)), tell)
+        found = study(make, dataset.X, ks, tuple(range(args.seeds)), tell)
     write(found, out)
     if not args.quiet:
         show(found)
@@ -87,7 +87,6 @@ def run(argv: list[str]) -> int:
 
 def write(found, out: Path) -> None:
     """The curves as a table and as a picture."""
-    from coterie import select_k
     from coterie.storage.atomic import write_atomic
 
     text = io.StringIO()
@@ -96,7 +95,7 @@ def write(found, out: Path) -> None:
     table.writerows(zip(found.k, *([f"{v:.6g}" for v in c] for c in found.curves.values())))
     table_name, picture_name = FILES
     write_atomic(out / table_name, text.getvalue().encode())
-    select_k.draw(found, out / picture_name)
+    found.draw(out / picture_name)
 
 
 def show(found) -> None:

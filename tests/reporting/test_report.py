@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 import fakes
-from coterie import report
-from coterie.report import (
+from coterie import reporting
+from coterie.reporting import (
     cluster_cards,
     cluster_stats,
     comparison,
@@ -170,7 +170,7 @@ def test_top_terms_find_each_topic():
 def test_page_of_images(tmp_path):
     data = fakes.images()
     model = made(data, 10, fakes.FakeSpaces)
-    path = report.write(tmp_path, model, data, labels=data.labels)
+    path = reporting.write(tmp_path, model, data, labels=data.labels)
     assert path == tmp_path / "report.html" and list(tmp_path.iterdir()) == [path]
     text, packed = page(path)
     for part in (
@@ -195,7 +195,7 @@ def test_page_of_images(tmp_path):
 
 def test_page_loads_nothing_and_has_no_inline_style(tmp_path):
     data = fakes.images()
-    text, _ = page(report.write(tmp_path, made(data, 10), data))
+    text, _ = page(reporting.write(tmp_path, made(data, 10), data))
     assert "default-src 'none'" in html.unescape(text)
     links = re.findall(r'<[^<>]+ (?:src|href)="([^"]*)"', text)
     assert links and all(link.startswith(("data:image/", "#")) for link in links)
@@ -209,7 +209,7 @@ def test_page_loads_nothing_and_has_no_inline_style(tmp_path):
 def test_user_text_is_escaped(tmp_path, make, k):
     data = make(attack=True)
     model = made(data, k)
-    text, _ = page(report.write(tmp_path, model, data, labels=data.labels))
+    text, _ = page(reporting.write(tmp_path, model, data, labels=data.labels))
     assert ATTACK not in text
     assert text.count("<script") == 2
 
@@ -217,8 +217,8 @@ def test_user_text_is_escaped(tmp_path, make, k):
 def test_same_seed_same_bytes(tmp_path):
     data = fakes.table()
     model = made(data, 3)
-    a = report.write(tmp_path / "run", model, data, out=tmp_path / "a.html").read_bytes()
-    assert report.write(tmp_path / "run", model, data, out=tmp_path / "b.html").read_bytes() == a
+    a = reporting.write(tmp_path / "run", model, data, out=tmp_path / "a.html").read_bytes()
+    assert reporting.write(tmp_path / "run", model, data, out=tmp_path / "b.html").read_bytes() == a
 
 
 def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
@@ -226,7 +226,7 @@ def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
     model = fakes.FakeModel(60).fit(z)
     model.labels_ = np.where(labels == 7, 8, labels)
     data = fakes.Dataset(X=z, ids=range(len(z)), kind="vector", name="many")
-    text, _ = page(report.write(tmp_path, model, data))
+    text, _ = page(reporting.write(tmp_path, model, data))
     assert text.count("<details") == 60
     assert "Group 7 got no row at all" in text
 
@@ -234,15 +234,15 @@ def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
 def test_only_the_own_classes_get_the_names_of_the_data_set(tmp_path):
     data = fakes.table()
     model = made(data, 3)
-    assert "Grignolino" in report.write(tmp_path, model, data, labels=data.labels).read_text()
+    assert "Grignolino" in reporting.write(tmp_path, model, data, labels=data.labels).read_text()
     other = np.arange(len(data)) % 3
-    assert "Grignolino" not in report.write(tmp_path, model, data, labels=other).read_text()
+    assert "Grignolino" not in reporting.write(tmp_path, model, data, labels=other).read_text()
 
 
 def test_wrong_number_of_labels_is_refused(tmp_path):
     data = fakes.table()
     with pytest.raises(ValueError, match=r"\(5,\).*178 rows"):
-        report.write(tmp_path, made(data, 3), data, labels=np.zeros(5))
+        reporting.write(tmp_path, made(data, 3), data, labels=np.zeros(5))
 
 
 def test_sprites_keep_the_budget_and_the_order():
@@ -289,18 +289,15 @@ def test_maps_are_placed_and_packed():
     assert encode.pack_ids(range(3)) is None and encode.pack_ids(["0", "2"]) == ["0", "2"]
 
 
-def test_nearest_rows_are_the_runs_own_or_those_of_the_embedding(tmp_path):
+def test_nearest_rows_are_the_models_own_or_those_of_the_embedding():
     z = np.array([[0.0], [1.0], [3.0], [7.0], [15.0], [31.0], [63.0]], np.float32)
-    file = tmp_path / "neighbours.npy"
-    found = maps.nearest_rows(file, z)
+    found = maps.nearest_rows(None, z)
     assert found.dtype == np.uint32 and found[0].tolist() == [1, 2, 3, 4, 5]
     assert found[6].tolist() == [5, 4, 3, 2, 1]
     own = np.tile(np.arange(7, dtype=np.int32)[::-1], (7, 1))[:, :6]
-    np.save(file, own)
-    assert maps.nearest_rows(file, z)[0].tolist() == [6, 5, 4, 3, 2]
-    np.save(file, own + 100)  # a graph of other rows
-    assert maps.nearest_rows(file, z)[0].tolist() == [1, 2, 3, 4, 5]
-    assert maps.nearest_rows(file, z[:1]) is None and maps.nearest_rows(file, z, most=3) is None
+    assert maps.nearest_rows(own, z)[0].tolist() == [6, 5, 4, 3, 2]
+    assert maps.nearest_rows(own + 100, z)[0].tolist() == [1, 2, 3, 4, 5]  # of other rows
+    assert maps.nearest_rows(own, z[:1]) is None and maps.nearest_rows(own, z, most=3) is None
 
 
 def test_tsne_keeps_islands_apart_and_repeats(monkeypatch):
@@ -340,16 +337,16 @@ def results(attack=False):
 
 
 def test_comparison_page(tmp_path):
-    text, packed = page(report.compare(results(attack=True), tmp_path / "c.html"))
+    text, packed = page(reporting.write_comparison(results(attack=True), tmp_path / "c.html"))
     assert ATTACK not in text and text.count("<script") == 2
     assert len(packed["maps"]) == 4
     assert "evaluation only" in text and "0.550" in text
     with pytest.raises(ValueError, match="0 results"):
-        report.compare([], tmp_path / "d.html")
+        reporting.write_comparison([], tmp_path / "d.html")
     other = results()
     other[0]["labels"] = other[0]["labels"][:5]
     with pytest.raises(ValueError, match="same data"):
-        report.compare(other, tmp_path / "d.html")
+        reporting.write_comparison(other, tmp_path / "d.html")
 
 
 def test_matching_renames_groups():
@@ -374,9 +371,9 @@ def test_a_second_opinion_is_shown_where_two_results_disagree(tmp_path):
     model = made(dataset, 3)
     model.chosen_, model.agreement_ = "merged", 0.95
     model.candidates_ = {"merged": model.labels_, "direct": np.arange(len(z)) % 3}
-    text, _ = page(report.write(tmp_path, model, dataset))
+    text, _ = page(reporting.write(tmp_path, model, dataset))
     assert "A second opinion" not in text
     model.agreement_ = 0.2
-    text, _ = page(report.write(tmp_path, model, dataset))
+    text, _ = page(reporting.write(tmp_path, model, dataset))
     assert "A second opinion" in text and "groups of about equal size" in text
     assert "agreement 0.20" in text and text.count("<th>A") == 3
