@@ -80,11 +80,11 @@ def plain_kmeans(model: Any, some: Any, **changes: Any) -> Any:
     Counts are taken in logarithms: in raw counts the few largest columns decide alone.
     """
     seed = int(getattr(model, "seed_", 0) or 0)
-    settings = {"n_clusters": int(model.n_clusters), "random_state": seed} | changes
+    settings: dict[str, Any] = {"n_clusters": int(model.n_clusters), "random_state": seed} | changes
     kind = _seen_kind(model, some)
-    if kind:
-        return get("feature_kmeans")(kind=kind, **settings)
-    return get("kmeans")(scale=getattr(model, "scale", "auto"), **settings)
+    cls: Any = get("feature_kmeans" if kind else "kmeans")
+    own = {"kind": kind} if kind else {"scale": getattr(model, "scale", "auto")}
+    return cls(**settings, **own)
 
 
 def _seen_kind(model: Any, some: Any) -> str | None:
@@ -122,7 +122,8 @@ class Ground:
     def __init__(self, X: Any, k: int, seed: int = 0):
         self.rows = sample(X.shape[0], GROUND_ROWS)
         self.k, self.seed, some = k, seed, pick(X, self.rows)
-        self._kmeans: Any = get("feature_kmeans")(n_clusters=k, random_state=seed).fit(some)
+        cls: Any = get("feature_kmeans")
+        self._kmeans = cls(n_clusters=k, random_state=seed).fit(some)
         self.z: np.ndarray = self._kmeans.transform(some)  # (m, d)
         most = min(NEAREST, len(self.z) - 1)
         self.near = neighbours(torch.from_numpy(self.z), most, numpy_rng(seed, "graph"))

@@ -150,7 +150,8 @@ def study(make: Any, X: Any, ks: list[int], seeds: tuple[int, ...] = (0, 1), tel
     """
     if len(seeds) < 2:
         raise ValueError(f"{len(seeds)} seed is too few to see what is stable; give 2 or more")
-    z = rows = None
+    z: Any = None
+    rows: Any = None
     found = Curves(list(ks), {name: [] for name in CURVES[:2]})
     labels = None
     for k in ks:

@@ -14,7 +14,7 @@ from coterie.storage.tensors import write_bytes
 
 from . import charts, maps
 from .all_cards import number
-from .doubts import LEAST_ROWS
+from .cluster_stats import LEAST_ROWS
 from .encode import b64
 from .page import pack_map, render
 from .sections import duration

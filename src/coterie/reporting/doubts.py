@@ -4,23 +4,13 @@ Every method finds its groups tidy in the space that it shaped for them. Here a 
 clusterings of other families and the graph of nearest neighbours (`coterie.common_ground.Ground`).
 """
 
-from coterie.common_ground import Ground
+from .cluster_stats import LINKS, groups, percent
 
-from .cluster_stats import groups, percent
-
-LEAST_ROWS = 20  # fewer have no neighbourhoods
 HALF = 0.5  # as many neighbours together as others keep, or as many links: clearly less
 PART = 0.15  # share of a group that makes a division more than a few stray rows
-LINKS = 10  # links across a border that are more than chance
 ALONE = 0.4  # agreement with the nearest other family below which a result stands alone
-UNITED = 0.2  # by so much others agree better with each other than with the result
-
-
-def common_ground(facts, X, seed=0):
-    """The ground for the groups of a page; None where there is nothing to compare."""
-    if not 2 <= facts.used <= facts.n // 2 or facts.n < LEAST_ROWS:
-        return None
-    return Ground(X, facts.used, seed)
+UNITED = 0.6  # agreement of two families that have found the same
+BETTER = 0.2  # by so much they agree better with each other than with the result
 
 
 def ground_doubts(ground, labels):  # (n,) -> list of (text, groups)
@@ -49,7 +39,7 @@ def _alone(ground, labels):
     mine = ground.agreement(labels)
     nearest = max(mine, key=mine.__getitem__)
     pair, united = ground.united()
-    if united >= mine[nearest] + UNITED:
+    if united >= max(UNITED, mine[nearest] + BETTER):
         a, b = pair
         return (
             f"{a} and {b} agree with each other ({united:.2f} of 1) more than with this result "

@@ -14,7 +14,7 @@ from coterie.storage.tensors import write_bytes
 from . import baselines, charts, maps, model_pictures, sections, sentences
 from .all_cards import deck
 from .cluster_stats import gather, raw_parts
-from .doubts import common_ground, ground_doubts
+from .doubts import ground_doubts
 from .encode import b64, bytes_of, pack_ids, policy
 from .row_pictures import Canvas, sprites
 
@@ -58,9 +58,9 @@ def _page(run_dir, model, dataset, labels, seed, step):
     step(10)
     beside = baselines.compare(facts, model, dataset.X, seed)
     step(20)
-    ground = common_ground(facts, dataset.X, seed)
-    seen = ground_doubts(ground, facts.labels) if ground else []
-    agreement = ground.agreement(facts.labels) if ground else {}
+    seen = ground_doubts(facts.ground, facts.labels) if facts.ground else []
+    agreement = facts.ground.agreement(facts.labels) if facts.ground else {}
+    notes = list(getattr(model, "notes_", ()))
     step(25)
     raw = next((b["labels"] for b in beside if b["key"] == "raw"), None)
     parts = raw_parts(facts, raw) if raw is not None else {}
@@ -111,10 +111,10 @@ def _page(run_dir, model, dataset, labels, seed, step):
         page_title=f"{sentences.headline(facts)}: {facts.name}",
         crumb=f"{facts.name} · {title}",
         headline=sentences.headline(facts),
-        sentences=sentences.sentences(facts, title, beside, _doubtful(model, seen)),
-        warnings=sentences.warnings(
-            facts, getattr(model, "history_", ()), getattr(model, "notes_", ()), seen
+        sentences=sentences.sentences(
+            facts, title, beside, doubtful=bool(seen) or any(map(sentences.starved, notes))
         ),
+        warnings=sentences.warnings(facts, getattr(model, "history_", ()), notes, seen),
         first_look=sentences.first_look(parts),
         tiles=sections.tiles(facts, model),
         size_bar=charts.size_bar(facts.sizes),
@@ -200,11 +200,6 @@ def _map_note(facts, placed, sheet):
     if sheet and sheet["step"] > 1:
         note += f" Hover pictures are kept for every {sheet['step']}th row."
     return note
-
-
-def _doubtful(model, seen):
-    """Whether the method's own confidence must not be quoted as good news."""
-    return bool(seen) or any("time budget" in note for note in getattr(model, "notes_", ()))
 
 
 def _array(run_dir, name):

@@ -16,7 +16,9 @@ def sentences(facts, title, baselines, doubtful=False):
     `doubtful` says that there is reason not to repeat the method's praise of itself.
     """
     out = [_made(facts, title), _sizes(facts)]
-    if facts.has_rivals and not doubtful:
+    if doubtful:
+        out.append("How sure the method is of itself says little here: see below why.")
+    elif facts.has_rivals:
         torn = float((facts.rivalry >= BORDER).mean())
         out.append(
             f"{percent(1 - torn)} of the {facts.noun}s sit clearly in one group; "
@@ -78,7 +80,8 @@ def warnings(facts, history=(), notes=(), seen=()):
 
     `notes` are what the fit itself had to say, `seen` the doubts of `ground_doubts`.
     """
-    out = [_warn("bad", f"{text}.", numbers) for text, numbers in seen]
+    out = [_warn("bad", f"{note}.", []) for note in notes if starved(note)]
+    out += [_warn("bad", f"{text}.", numbers) for text, numbers in seen]
     empty = np.flatnonzero(facts.sizes == 0)
     if len(empty):
         out.append(_warn("bad", f"{groups(empty)} got no {facts.noun} at all.", empty))
@@ -112,8 +115,13 @@ def warnings(facts, history=(), notes=(), seen=()):
         out.append(_warn("look", f"{groups(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
-    out.extend(_warn("look", f"{note}.", []) for note in notes)
+    out.extend(_warn("look", f"{note}.", []) for note in notes if not starved(note))
     return out
+
+
+def starved(note):
+    """Whether a note of a fit says that its time was too short."""
+    return note.startswith("the time budget ended")
 
 
 def first_look(parts):
