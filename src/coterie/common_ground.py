@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from .data.chunks import pick
 from .math.centers import kmeans
 from .math.graph import neighbours
-from .math.merge import joint, one_hot, spectral_merge
+from .math.merge import joint, neighbours_kept, one_hot, spectral_merge
 from .methods.baselines.gmm import log_densities, mixture_head
 from .methods.kith.row_features import find_kind
 from .registry import get
@@ -170,9 +170,7 @@ class Ground:
         return self.kept_of(labels[self.rows])
 
     def kept_of(self, labels: np.ndarray) -> float:  # (m,) of the sample
-        j = self.edges(labels)
-        chance = float((j.sum(1) ** 2).sum())
-        return float((np.trace(j) - chance) / (1 - chance)) if chance < 1 - 1e-9 else float("nan")
+        return neighbours_kept(torch.from_numpy(self.edges(labels)))
 
     def united(self) -> tuple[tuple[str, str], float]:
         """The two families that agree best with each other, and their adjusted Rand index."""

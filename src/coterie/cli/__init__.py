@@ -30,6 +30,8 @@ COMMANDS = {
     "demo": "cluster scikit-learn's digits with the default method",
 }
 
+SHOWN: list[str] = []  # notices of this command
+
 HELP = """usage: coterie COMMAND ...
 
 Deep clustering: an embedding and the clusters, learned together.
@@ -52,6 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            SHOWN.clear()
             return _dispatch(argv)
     except KeyboardInterrupt:
         return 130
@@ -103,4 +106,11 @@ def _explain(error: Exception) -> int:
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):
-    print(f"coterie: note: {message}", file=sys.stderr)
+    notice(str(message))
+
+
+def notice(message: str) -> None:
+    """Say something on standard error, once in a command: a report reads the data again."""
+    if message not in SHOWN:
+        SHOWN.append(message)
+        print(f"coterie: note: {message}", file=sys.stderr)

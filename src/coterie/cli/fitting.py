@@ -13,6 +13,7 @@ import numpy as np
 from coterie.runtime.versions import versions
 from coterie.storage import runs
 
+from . import notice
 from .source import absolute, check_same, load_for
 
 
@@ -171,7 +172,7 @@ def _own_classes(dataset) -> int:
     if dataset.labels is None:
         raise ValueError("how many clusters? give --clusters K")
     k = len(np.unique(dataset.labels))
-    print(f"coterie: note: --clusters not given; {dataset.name} has {k} classes", file=sys.stderr)
+    notice(f"--clusters not given; {dataset.name} has {k} classes")
     return k
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+import warnings
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
@@ -113,10 +114,19 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             self._fit(rows)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
-        self._check_labels()
+        self._check_labels(rows)
 
-    def _check_labels(self) -> None:
-        """Tell of a result that is none."""
+    def _check_labels(self, rows: Rows) -> None:
+        """Warn of fewer clusters than asked for."""
+        used = len(np.unique(self.labels_))
+        if used < self.n_clusters:
+            note = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
+            self.notes_.append(note)
+            warnings.warn(f"{note}; {self._few_clusters(used)}", stacklevel=4)
+
+    def _few_clusters(self, used: int) -> str:
+        """What to do about it."""
+        return f"ask for {used} or fewer, or look for rows that are equal or far off"
 
     def predict(self, X: Any) -> np.ndarray:  # (n,) int
         """Cluster of each row, in the order of the rows."""

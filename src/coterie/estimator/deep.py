@@ -21,7 +21,7 @@ from ..train.head import Head
 from ..train.optim import Optim
 from ..train.plan import Call, Phase, init_head
 from ..train.pretrain import Cache, pretraining
-from ..train.rows import Rows
+from ..train.rows import Rows, clusters_kept
 from ..train.settings import Sizing
 from .base import Clusterer
 from .decode import Decoding
@@ -30,6 +30,7 @@ from .saving import plain_params
 
 KINDS = ("adam", "sgd")
 SCHEDULES = ("constant", "polynomial", "onecycle")
+AT_CHANCE = 0.1  # neighbours kept together beyond chance, at least
 
 
 class DeepClusterer(Decoding, Sizing, Clusterer):
@@ -271,15 +272,22 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
             )
         return checkpoint
 
-    def _check_labels(self) -> None:
-        used = len(np.unique(self.labels_))
-        if used < self.n_clusters:
-            text = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
-            self.notes_.append(text)
-            if used == 1:
-                longer = "pre-train longer, " if self.init == "pretrained" else ""
-                warnings.warn(
-                    f"{text}: the result has collapsed; scale the input, {longer}"
-                    "or lower the learning rate",
-                    stacklevel=4,
-                )
+    def _few_clusters(self, used: int) -> str:
+        longer = "pre-train longer, " if self.init == "pretrained" else ""
+        what = "the result has collapsed" if used == 1 else "the others lost their rows"
+        return f"{what}: scale the input, {longer}lower the learning rate, or ask for fewer"
+
+    def _check_labels(self, rows: Rows) -> None:
+        """Warn also of clusters that have nothing to do with which rows are near each other."""
+        super()._check_labels(rows)
+        kept = clusters_kept(rows, self.labels_, self.seed_)
+        if kept < AT_CHANCE:
+            note = (
+                f"{type(self).__name__} ended near chance: beyond chance, {100 * max(kept, 0):.0f} "
+                "% of a row's nearest rows share its cluster"
+            )
+            self.notes_.append(note)
+            warnings.warn(
+                f"{note}; look at the losses in history_, train longer, or try another method",
+                stacklevel=4,
+            )
