@@ -4,6 +4,7 @@
 features, on which no method has worked, with the graph of nearest neighbours in them.
 """
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,10 +69,17 @@ def kmeans_beside(model: Any, X: Any, labels: np.ndarray) -> Beside:
     simple = model
     if getattr(model, "key", "") != "kmeans":
         some = pick(X, sample(X.shape[0], KMEANS_ROWS))
-        simple = plain_kmeans(model, some).fit(some)
+        simple = _silently(plain_kmeans(model, some), some)
     own = np.asarray(labels if simple is model else simple.predict(X))
     rows = sample(X.shape[0], GROUND_ROWS)
     return Beside(simple, own, labels, rows, simple.transform(pick(X, rows)))
+
+
+def _silently(simple: Any, some: Any) -> Any:
+    """Fit without warnings: they would seem to be about the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return simple.fit(some)
 
 
 def plain_kmeans(model: Any, some: Any, **changes: Any) -> Any:
@@ -123,7 +131,7 @@ class Ground:
         self.rows = sample(X.shape[0], GROUND_ROWS)
         self.k, self.seed, some = k, seed, pick(X, self.rows)
         cls: Any = get("feature_kmeans")
-        self._kmeans = cls(n_clusters=k, random_state=seed).fit(some)
+        self._kmeans = _silently(cls(n_clusters=k, random_state=seed), some)
         self.z: np.ndarray = self._kmeans.transform(some)  # (m, d)
         most = min(NEAREST, len(self.z) - 1)
         self.near = neighbours(torch.from_numpy(self.z), most, numpy_rng(seed, "graph"))

@@ -104,7 +104,7 @@ def test_where_sets_are_found(tmp_path, monkeypatch):
     where = {line["name"]: line["where"] for line in available()}
     assert where["digits"] == where["synth-25"] == "built in"
     assert where["mnist"] == "download" and where["coil20"] == "not found"
-    with pytest.raises(DataError, match=r"coil20 was not found in .*--data-dir"):
+    with pytest.raises(DataError, match=r"coil20 was not found in .*data_dir="):
         load("coil20")
     with pytest.raises(DataError, match="does not exist"):
         load("coil20", data_dir=tmp_path / "nowhere")

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import fakes
+from conftest import quick
 from coterie import reporting
 from coterie.reporting import (
     cluster_cards,
@@ -94,7 +95,9 @@ def test_torn_members_name_the_rival():
     proba[np.arange(600), labels] = 1.0
     proba[:100] = [0.5, 0.05, 0.45]
     f = cluster_facts(z, labels, proba=proba)
-    assert f.reasons[0] == ["50 % of its members could as well be elsewhere, mostly in group 2"]
+    assert f.reasons[0] == [
+        "50\u00a0% of its members could as well be elsewhere, mostly in group 2"
+    ]
     assert f.rival[0] == 2 and f.rivalry[0] == pytest.approx(0.9)
 
 
@@ -377,3 +380,35 @@ def test_a_second_opinion_is_shown_where_two_results_disagree(tmp_path):
     text, _ = page(reporting.write(tmp_path, model, dataset))
     assert "A second opinion" in text and "groups of about equal size" in text
     assert "agreement 0.20" in text and text.count("<th>A") == 3
+
+
+def test_a_rule_asks_each_thing_once():
+    tests = [("a", ">", 2.5), ("a", ">", 6.5), ("b", "≤", 4.0), ("b", "≤", 3.0), ("b", ">", 1.0)]
+    found = cluster_cards.tightest(tests)
+    assert found == [("a", ">", 6.5), ("b", "≤", 3.0), ("b", ">", 1.0)]
+    # two cuts of one column: the tree asks both, the page only the second
+    X = np.repeat([0.0, 3.0, 8.0], [40, 40, 40])[:, None] + np.linspace(0, 1, 120)[:, None] % 0.1
+    labels = np.repeat([0, 1, 2], 40)
+    d = cluster_cards.effect_sizes(X, labels, 3)
+    rule = cluster_cards.rule(X, labels, ["a"], d, 2)
+    assert len(rule["tests"]) == len({(n, s) for n, s, _ in rule["tests"]})
+
+
+@pytest.mark.parametrize(("n", "k"), [(40, 1), (3, 1), (3, 2), (3, 3), (2, 2)])
+def test_pages_of_one_group_and_of_few_rows(tmp_path, n, k):
+    X = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32)
+    dataset = fakes.Dataset(X=X, ids=range(n), kind="vector", name="few")
+    text, packed = page(reporting.write(tmp_path, quick("kmeans", k).fit(X), dataset))
+    assert packed["n"] == n and text.count("<article") == k
+    assert "nan" not in re.sub(r"<script.*?</script>", "", text, flags=re.S)
+
+
+def test_numbers_keep_their_percent_sign_and_empty_groups_are_small(tmp_path):
+    assert cluster_stats.percent(0.5) == "50\u00a0%" and " " not in cluster_stats.percent(0.0004)
+    z = blobs([[0, 0], [30, 0]], n=30)[0]
+    dataset = fakes.Dataset(X=z, ids=range(60), kind="vector", name="blobs")
+    model = made(dataset, 2)
+    model.n_clusters = 3
+    text, _ = page(reporting.write(tmp_path, model, dataset))
+    assert text.count('class="card bare"') == 1 and text.count('class="card"') == 2
+    assert not re.search(r"\d %", re.sub(r"<(style|script).*?</\1>", "", text, flags=re.S))

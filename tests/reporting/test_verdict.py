@@ -20,7 +20,7 @@ def quick_map(monkeypatch):
 
 def verdict(model, X, tmp_path) -> tuple[str, list[str], str]:
     """Heading and reasons of the page, and the sentences above them."""
-    text = coterie.report(model, X, tmp_path / "r.html").read_text()
+    text = coterie.report(model, X, tmp_path / "r.html").read_text().replace("\u00a0", " ")
     box = re.search(r'<div class="doubts.*?</div>', text, re.S)[0]
     lead = re.search(r'<div class="lead">(.*?)</div>', text, re.S)[1]
     reasons = [re.sub(r"<[^>]+>", "", found) for found in re.findall(r"<li.*?</li>", box, re.S)]

@@ -1,7 +1,6 @@
 """``coterie fit``: cluster data and write a run folder."""
 
 import argparse
-from pathlib import Path
 
 from coterie.storage import runs
 
@@ -19,7 +18,7 @@ from .method_args import (
     option_names,
     whole,
 )
-from .source import OPTIONS, absolute, add_data_flags, data_options, stored_options
+from .source import OPTIONS, absolute, add_data_flags, data_options, short_name, stored_options
 from .summary import show_run
 
 EPILOG = """DATA is a file (.npy .npz .csv .tsv .parquet .txt .jsonl), a folder of images, or the
@@ -29,7 +28,7 @@ for another one: coterie fit --method M --help"""
 
 def run(argv: list[str]) -> int:
     args, cls = parse(argv)
-    out = args.out or f"runs/{Path(args.data or 'data').stem}-{cls.key}"
+    out = args.out or f"runs/{short_name(args.data)}-{cls.key}"
     if helper_process():  # the first process has begun the folder, and writes it alone
         begun = runs.peek(out) if args.resume else None
         if begun and begun["status"] == "done":

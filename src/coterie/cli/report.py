@@ -9,7 +9,11 @@ from .source import known_labels, reload
 def run(argv: list[str]) -> int:
     parser = Parser(prog="coterie report", usage="coterie report RUN [--labels FILE|COLUMN]")
     parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
-    parser.add_argument("--labels", metavar="FILE|COLUMN", help="known classes, to compare with")
+    parser.add_argument(
+        "--labels",
+        metavar="FILE|COLUMN",
+        help="known classes, to compare with (as for coterie evaluate)",
+    )
     args = parser.parse_strictly(argv)
     finished = runs.read(args.run)
     labels = known_labels(finished, args.labels) if args.labels else None

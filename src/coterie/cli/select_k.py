@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 
 from .method_args import Parser, UsageError, whole
-from .source import add_data_flags, data_options, load_for
+from .source import add_data_flags, data_options, load_for, short_name
 from .summary import console
 
 DESCRIPTION = """Fit a method for each number of clusters and look at stability over seeds,
@@ -62,7 +62,7 @@ def run(argv: list[str]) -> int:
             f"each fit sees {rows} of the {len(dataset)} rows of {dataset.name}, but --to is "
             f"{args.high}; lower --to or give more rows"
         )
-    out = Path(args.out or f"runs/{Path(args.data).stem}-{cls.key}-k")
+    out = Path(args.out or f"runs/{short_name(args.data)}-{cls.key}-k")
     there = next((path for path in (out / name for name in FILES) if path.exists()), None)
     if there and not args.overwrite:
         raise UsageError(f"{there} exists; choose another --out or use --overwrite")
@@ -109,3 +109,4 @@ def show(found) -> None:
         cells = (f"{c[i]:.3f}{m}" for c, m in zip(found.curves.values(), marks))
         table.add_row(str(k), *cells)
     console().print(table)
+    console().print("* the k that this curve prefers", style="dim")

@@ -29,6 +29,7 @@ def load(
     skip_bad: bool = False,
     embeddings: bool = False,
     words: int | None = None,
+    names=None,
     data_dir: str | Path | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Dataset:
@@ -56,6 +57,8 @@ def load(
         The rows are ready embeddings: vectors, not a table.
     words : int, optional
         Most words that texts are described by; 2,000 by default, as in the papers.
+    names : list of str, or path of a text file with one name a line, optional
+        Names of the columns of an array or sparse matrix, such as genes.
     data_dir : path, optional
         Folder of the named data sets; default ``$COTERIE_DATA``, then ``../shared/data``.
     notice : callable, optional
@@ -82,6 +85,7 @@ def load(
         skip_bad=skip_bad,
         embeddings=embeddings,
         words=options.count(words),
+        names=options.column_names(names),
         notice=notice or options.warn,
     )
     given = tuple(option for option in options.CHECKED if getattr(ask, option))
@@ -115,7 +119,7 @@ def _read(source, ask: Options, data_dir) -> Dataset:
 
         ask.only("a list of texts")
         return from_texts(list(source), ask)
-    ask.only("an array", "image_size", "embeddings")
+    ask.only("an array", "image_size", "embeddings", "names")
     return from_array(source, ask)
 
 

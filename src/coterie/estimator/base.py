@@ -64,7 +64,7 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         "global, standard",
         choices=("auto", "none", "unit", "symmetric", "global", "standard"),
     )
-    verbose: int = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
+    verbose: int | bool = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
 
     # -- hooks ------------------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
@@ -199,8 +199,9 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             X = from_tensor(X)
         if isinstance(X, list) and X and all(isinstance(x, str) for x in X):
             raise ValueError(
-                f"X is {len(X)} texts, and methods want numbers; data = coterie.load_data(X) makes "
-                "them, and load_data(new_texts, recipe=data.recipe) the same ones of new texts"
+                f"X holds {len(X)} text{'s' * (len(X) != 1)}, but methods take numbers; data = "
+                "coterie.load_data(X) makes them, and load_data(new_texts, recipe=data.recipe) the "
+                "same ones of new texts"
             )
         if is_frame(X):
             check_columns(X)

@@ -11,6 +11,7 @@ from torch import nn
 from ..nets import ACTIVATIONS, INITIALIZERS, build
 from ..nets.kith_encoder import KithCoder
 from ..nets.rescale import narrow_code
+from ..runtime.duration import seconds
 from ..runtime.processes import World, join
 from ..runtime.progress import Progress
 from ..runtime.rng import torch_rng
@@ -52,7 +53,7 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
     net: Any = param("auto", "auto, mlp, conv, a module, or (encoder, decoder)", group="network")
     embedding_dim: int | None = param(
         None,
-        "size of the embedding; None: 10, and for rows that are no images one for each cluster "
+        "size of the embedding; None: 10, and for rows other than images one for each cluster "
         "beyond ten, up to 64",
         ge=1,
         group="network",
@@ -131,7 +132,9 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
 
     checkpoint_dir: Any = param(None, "folder for checkpoints; a fit resumes from it", group="run")
     checkpoint_seconds: float = param(30.0, "time between checkpoints", ge=0, group="run")
-    time_budget: float | None = param(None, "seconds that the fit may take", gt=0, group="run")
+    time_budget: float | str | None = param(
+        None, 'time that the fit may take: seconds, or such as "5m"', gt=0, group="run"
+    )
     cache_dir: Any = param(None, "folder for pre-trained networks, shared by fits", group="run")
     devices: int = param(1, "processes that share the work", ge=1, group="run")
     callback: Any = param(None, "called with the record of each epoch", group="run")
@@ -238,7 +241,7 @@ class DeepClusterer(Decoding, Sizing, Clusterer):
                 progress=progress,
                 checkpoint=checkpoint,
                 checkpoint_seconds=self.checkpoint_seconds,
-                time_budget=self.time_budget,
+                time_budget=seconds(self.time_budget),
                 empty=self.empty,
             )
             engine.head = head

@@ -42,7 +42,7 @@ class IDEC(DEC):
 
 
 class DCEC(IDEC):
-    """IDEC on the convolutional autoencoder; rows that are no images get the mlp."""
+    """IDEC on the convolutional autoencoder; rows other than images get the mlp."""
 
     key = "dcec"
     title = "DCEC"

@@ -9,6 +9,7 @@ from coterie.common_ground import Ground
 
 from .maps import sample_rows
 
+NO_BREAK = "\u00a0"  # a space at which no line ends
 LEAST_ROWS = 20  # fewer have no neighbourhoods
 LINKS = 10  # links of nearest rows across a border below which nothing joins two groups
 SILHOUETTE_ROWS = 4000
@@ -240,8 +241,8 @@ def groups(numbers, most=6):
 
 
 def percent(share):
-    """A share for reading: 12 %, 0.4 %, under 0.1 %."""
+    """A share for reading: 12 %, 0.4 %, under 0.1 %; number and sign stay on one line."""
     value = 100 * share
     if 0 < value < 0.1:
-        return "under 0.1 %"
-    return f"{value:.0f} %" if value >= 1 or value == 0 else f"{value:.1f} %"
+        return f"under{NO_BREAK}0.1{NO_BREAK}%"
+    return f"{value:.{0 if value >= 1 or value == 0 else 1}f}{NO_BREAK}%"

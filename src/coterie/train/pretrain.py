@@ -12,6 +12,7 @@ import torch
 
 from ..math.augment import dropout_rows
 from ..math.losses import squared_error
+from ..runtime.duration import seconds
 from ..runtime.processes import all_gather, current
 from ..runtime.rng import torch_rng
 from ..storage.tensors import StateError, pack, unpack, write_bytes
@@ -75,7 +76,7 @@ def _from_kith(method: "DeepClusterer"):
             random_state=engine.seed,
             scale=method.scale,
             kind=engine.network.net.features.kind,
-            time_budget=method.time_budget and KITH_SHARE * method.time_budget,
+            time_budget=method.time_budget and KITH_SHARE * seconds(method.time_budget),
         )
         kith.fit(engine.rows.source)
         labels = torch.from_numpy(kith.labels_).long()

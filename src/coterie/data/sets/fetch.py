@@ -43,7 +43,7 @@ def fetch(name: str, notice) -> Raw:
             raise
         raise DataError(
             f"data set {name} is not on this machine and could not be fetched ({error}); "
-            "set COTERIE_DATA or --data-dir to the folder that holds it"
+            "set COTERIE_DATA or data_dir= to the folder that holds it"
         ) from None
 
 

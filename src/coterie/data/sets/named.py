@@ -252,7 +252,7 @@ def _base(name: str, ask: Options, data_dir) -> Raw:
     else:
         searched = listed(stored.folders(data_dir))
         raise DataError(
-            f"data set {name} was not found in {searched}; set COTERIE_DATA or --data-dir to the "
+            f"data set {name} was not found in {searched}; set COTERIE_DATA or data_dir= to the "
             f"folder that holds {' and '.join(stored.STORED[name].files)}"
         )
     rows = raw.values.shape[0] if hasattr(raw.values, "shape") else len(raw.values)

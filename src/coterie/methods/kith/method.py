@@ -224,7 +224,8 @@ class Kith(WithoutAutoencoder):
         if alike < DISAGREE:
             engine.notes.append(
                 f"equal and free cluster sizes lead to different clusters (adjusted Rand index "
-                f"{alike:.2f}); taken: {name}; candidates_ has both"
+                f"{alike:.2f}); those of {'equal' if name == 'direct' else 'free'} sizes were "
+                "taken, candidates_ has both"
             )
 
     def _candidates(self, engine: "Engine") -> Families:
