@@ -67,20 +67,20 @@ def main():
 def _report(folder, name, method, k, seconds):
     page = folder / name / "report.html"
     if not page.exists():
-        from coterie import load_data, report
+        from coterie import load_data, reporting
         from coterie.registry import get
 
         data = load_data(name)
         model = get(method)(k, random_state=0, time_budget=seconds, verbose=1).fit(data.X)
         model.save(page.parent)
-        report.write(page.parent, model, data, labels=data.labels, verbose=1)
+        reporting.write(page.parent, model, data, labels=data.labels, verbose=1)
     return page
 
 
 def _comparison(folder):
     page = folder / "compare.html"
     if not page.exists():
-        from coterie import load_data, metrics, report
+        from coterie import load_data, metrics, reporting
         from coterie.registry import get
 
         data, results = load_data("wholesale"), []
@@ -101,7 +101,7 @@ def _comparison(folder):
                         "embedding": z,
                     }
                 )
-        report.compare(results, page)
+        reporting.write_comparison(results, page, data.X)
     return page
 
 

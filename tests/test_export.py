@@ -43,6 +43,17 @@ def test_colour_images_and_sparse_rows(digit_images, tmp_path):
     same(quick("dec").fit(X), X, tmp_path / "s.onnx")
 
 
+@pytest.mark.parametrize("key", ["kith", "feature_kmeans"])
+def test_counts_dense_and_sparse(key, tmp_path):
+    rates = np.where(np.arange(300) // 100 == np.repeat([0, 1, 2], 20)[:, None], 1.5, 0.3)
+    X = np.random.default_rng(0).poisson(rates).astype(np.float32)
+    model = quick(key).fit(sp.csr_matrix(X))
+    assert model.kind_ == "counts"
+    same(model, sp.csr_matrix(X), tmp_path / "s.onnx")
+    same(quick(key, kind="counts").fit(X), X, tmp_path / "d.onnx")
+    same(quick(key, kind="counts").fit(X + 0.5), X + 0.5, tmp_path / "f.onnx")  # no logarithms
+
+
 @pytest.mark.parametrize("key", [k for k in TRANSDUCTIVE if k == "spectral"])
 def test_methods_without_an_encoder_say_so(key, blobs, tmp_path):
     with pytest.raises(ExportError, match=f"{key} labels a new row by its nearest training rows"):

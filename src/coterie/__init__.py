@@ -12,7 +12,14 @@ from .methods import METHODS, OBJECTIVES
 __version__ = "0.1.0"
 
 # public name -> module; imported when first used, so that `import coterie` stays light
-_PUBLIC = {"load": "registry", "list_methods": "registry", "load_data": "data"}
+_PUBLIC = {
+    "load": "registry",
+    "list_methods": "registry",
+    "load_data": "data",
+    "report": "reporting",
+    "compare": "reporting",
+    "select_k": "number_of_clusters",
+}
 _PUBLIC |= {name: f"methods.{module}" for module, name in METHODS.values()}
 _PUBLIC |= {name: f"methods.{module}" for module, name in OBJECTIVES.values()}
 

@@ -159,7 +159,7 @@ def _need(*packages: str) -> None:
 @contextlib.contextmanager
 def _quiet():
     """The exporter talks on every channel that there is."""
-    names = ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")
+    names = ("torch.onnx", "onnxscript", "onnx_ir", "torch.export", "torch.fx", "torch._dynamo")
     levels = {name: logging.getLogger(name).level for name in names}
     try:
         for name in names:

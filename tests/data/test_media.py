@@ -73,7 +73,7 @@ def test_photographs_are_shrunk_unless_a_size_is_given(tmp_path, said, monkeypat
         save(tmp_path / f"{i}.png", np.full((300, 400, 3), 80 * i, np.uint8))
     data = load(tmp_path, notice=said.append)
     assert data.X.shape == (3, 48, 64, 3) and (data.X[1] == 80).all()
-    assert len(said) == 1 and "3 of 3 images resized to 48x64; --image-size" in said[0]
+    assert len(said) == 1 and "3 of 3 images resized to 48x64; image_size=" in said[0]
     assert load(tmp_path, image_size="300x400", notice=said.append).X.shape == (3, 300, 400, 3)
     assert len(said) == 1
     monkeypatch.setattr(folders_module, "_MOST_BYTES", 3 * 300 * 400 * 3 * 2)  # enough for bytes
@@ -103,7 +103,7 @@ def test_options_for_tables_do_not_apply_to_images(folder):
     for option in ("columns", "id_column", "text_column"):
         with pytest.raises(DataError, match=f"{option}.* does not apply to images"):
             load(folder[0], **{option: "a"})
-    with pytest.raises(DataError, match=r"'species'.*--label-column folder"):
+    with pytest.raises(DataError, match=r"'species'.*label_column=\"folder\""):
         load(folder[0], label_column="species")
 
 
@@ -112,7 +112,7 @@ def test_an_unreadable_image_is_named_or_skipped(folder, said):
     (path / "a" / "broken.png").write_bytes(b"no image")
     whole = (path / "a" / "1.png").read_bytes()
     (path / "a" / "cut.png").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=r"a/broken\.png.*--skip-bad"):
+    with pytest.raises(DataError, match=r"a/broken\.png.*skip_bad=True"):
         load(path)
     data = load(path, skip_bad=True, notice=said.append)
     assert data.ids == sorted(pictures)

@@ -114,7 +114,7 @@ def test_where_sets_are_found(tmp_path, monkeypatch):
     where = {line["name"]: line["where"] for line in available()}
     assert where["digits"] == where["synth-25"] == "built in"
     assert where["mnist"] == "to fetch" and where["coil20"] == "not found"
-    with pytest.raises(DataError, match=r"coil20 was not found in .*; name the folder"):
+    with pytest.raises(DataError, match=r"coil20 was not found in .*; name the folder.*data_dir="):
         load("coil20")
     with pytest.raises(DataError, match=r"mnist was not found .*`coterie datasets --fetch mnist`"):
         load("mnist_test")

@@ -6,7 +6,10 @@ Exit codes: 0 done, 1 unexpected error, 2 the command or the data cannot be used
 130 interrupted with Ctrl-C.
 """
 
+import json
 import os
+import re
+import shlex
 import sys
 import warnings
 from importlib import import_module
@@ -30,6 +33,8 @@ COMMANDS = {
     "demo": "cluster scikit-learn's digits with the default method",
 }
 
+SHOWN: list[str] = []  # notices of this command
+
 HELP = """usage: coterie COMMAND ...
 
 Deep clustering: an embedding and the clusters, learned together.
@@ -52,6 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            SHOWN.clear()
             return _dispatch(argv)
     except KeyboardInterrupt:
         return 130
@@ -97,10 +103,30 @@ def _explain(error: Exception) -> int:
         code, text = 2, str(error)
         if not isinstance(error, TrainingError):
             code, text = 1, f"unexpected {type(error).__name__}: {text} (--debug shows where)"
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in as_flags(text).splitlines() if line.strip()]
     print("coterie: " + "\n".join(lines), file=sys.stderr)
     return code
 
 
+def as_flags(text: str) -> str:
+    """Options as the command line writes them: ``drop="a,b"`` is ``--drop a,b``."""
+    from .source import OPTIONS
+
+    def flag(found: re.Match) -> str:
+        value = found[3] and shlex.quote(json.loads(found[3]))
+        return f"--{found[1].replace('_', '-')}" + (f" {value}" if value else "")
+
+    names = "|".join(OPTIONS)
+    return re.sub(rf'\b({names})=(?:(True)\b|("(?:[^"\\]|\\.)*"))?', flag, text)
+
+
 def _show_warning(message, category, filename, lineno, file=None, line=None):
-    print(f"coterie: note: {message}", file=sys.stderr)
+    notice(str(message))
+
+
+def notice(message: str) -> None:
+    """Say something on standard error, once in a command: a report reads the data again."""
+    message = as_flags(message)
+    if message not in SHOWN:
+        SHOWN.append(message)
+        print(f"coterie: note: {message}", file=sys.stderr)

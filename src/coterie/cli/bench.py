@@ -3,6 +3,7 @@
 import re
 import sys
 from argparse import ArgumentTypeError
+from pathlib import Path
 
 from coterie.runtime.hints import did_you_mean
 
@@ -11,7 +12,9 @@ from .source import load
 from .summary import console
 
 PROFILES = ("default", "paper")
-DESCRIPTION = """Run methods on named data sets and append one line per run to the ledger.
+PROJECT_LEDGER = "results/ledger.jsonl"  # the committed one: only --ledger adds to it
+OWN_LEDGER = "runs/ledger.jsonl"
+DESCRIPTION = """Run methods on named data sets and append one line per run to a ledger of your own.
 Runs that are in the ledger are skipped: stop a campaign whenever you like and start it again.
 
   coterie bench usps,pendigits --methods kmeans:r,kmeans:p,ae_kmeans --seeds 5
@@ -35,7 +38,11 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--grid", action="append", default=[], metavar="[M.]KEY=V1,V2,...")
     parser.add_argument("--budget", type=duration, metavar="T", help="begin no run after this time")
     parser.add_argument("--threads", type=whole, metavar="N")
-    parser.add_argument("--ledger", default="results/ledger.jsonl", metavar="FILE")
+    parser.add_argument(
+        "--ledger",
+        metavar="FILE",
+        help=f"(default: {OWN_LEDGER}; for --show and --rank {PROJECT_LEDGER}, if it is here)",
+    )
     parser.add_argument("--cache-dir", metavar="DIR", help="share pre-trained networks")
     parser.add_argument(
         "--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)"
@@ -54,7 +61,14 @@ def run(argv: list[str]) -> int:
 
     from coterie.research.bench.ledger import Ledger
 
-    ledger = Ledger(args.ledger)
+    looking = args.show or args.rank
+    ledger = Ledger(args.ledger or _usual_ledger(looking))
+    if looking and not ledger.path.exists():
+        raise UsageError(
+            f"{ledger.path} is not there; a clone of the project has its ledger in "
+            f"{PROJECT_LEDGER} (--ledger FILE), or measure your own: coterie bench DATASETS "
+            "--methods M,..."
+        )
     if args.show:
         return _show(ledger, datasets, args)
     if args.rank:
@@ -62,6 +76,11 @@ def run(argv: list[str]) -> int:
     if not datasets or not args.methods:
         raise UsageError("which runs? give DATASETS and --methods (see coterie bench --help)")
     return _campaign(ledger, datasets, args)
+
+
+def _usual_ledger(looking: bool) -> str:
+    """Where runs are looked up, and where new ones go, when nothing is said."""
+    return PROJECT_LEDGER if looking and Path(PROJECT_LEDGER).exists() else OWN_LEDGER
 
 
 def seeds(text: str) -> list[int]:

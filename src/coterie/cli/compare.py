@@ -66,10 +66,10 @@ def run(argv: list[str]) -> int:
             finished.setdefault(name, []).append(_fit_or_read(plan, dataset))
     show(finished)
     if args.report:
-        from coterie import report
+        from coterie import reporting
 
         results = [_result(name, run) for name, group in finished.items() for run in group]
-        print(report.compare(results, Path(args.out) / "compare.html"))
+        print(reporting.write_comparison(results, Path(args.out) / "compare.html", dataset.X))
     return 0
 
 

@@ -10,7 +10,7 @@ from .summary import show_scores
 def run(argv: list[str]) -> int:
     parser = Parser(
         prog="coterie evaluate",
-        usage="coterie evaluate RUN [--labels FILE|COLUMN]",
+        usage="coterie evaluate RUN [--labels FILE|COLUMN|folder]",
         description="Score the labels of a run against known classes. Without --labels the data\n"
         "set's own classes are used, where it has them.",
     )
@@ -18,7 +18,8 @@ def run(argv: list[str]) -> int:
     parser.add_argument(
         "--labels",
         metavar="FILE|COLUMN",
-        help=".npy or text with one label a row (ids are matched), or a column of the data",
+        help=".npy or text with one label a row (ids are matched), or a column of the data; "
+        "for a folder of images the word folder: the subfolders are the classes",
     )
     args = parser.parse_strictly(argv)
     finished = runs.read(args.run)

@@ -19,7 +19,7 @@ from .method_args import (
     option_names,
     whole,
 )
-from .source import OPTIONS, absolute, add_data_flags, data_options, stored_options
+from .source import OPTIONS, absolute, add_data_flags, data_options, short_name, stored_options
 from .summary import show_run
 
 EPILOG = """DATA is a file (.npy .npz .csv .tsv .xlsx .parquet .feather .arrow .txt .jsonl .h5ad
@@ -29,7 +29,7 @@ options below are those of the method {method}; for another one: coterie fit --m
 
 def run(argv: list[str]) -> int:
     args, cls = parse(argv)
-    out = args.out or f"runs/{Path(args.data or 'data').stem}-{cls.key}"
+    out = args.out or f"runs/{short_name(args.data)}-{cls.key}"
     if helper_process():  # the first process has begun the folder, and writes it alone
         begun = runs.peek(out) if args.resume else None
         if begun and begun["status"] == "done":

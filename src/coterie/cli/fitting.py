@@ -7,16 +7,14 @@ import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from coterie.runtime.versions import versions
 from coterie.storage import runs
 
+from . import notice
 from .source import absolute, check_same, load_for
-
-BASELINE_ROWS = 20_000  # k-means beside the method learns from at most this many rows
 
 
 @dataclass
@@ -142,20 +140,21 @@ def _estimator(plan: Plan, dataset):
 def score(plan: Plan, estimator, dataset) -> dict:
     """Label-free scores, k-means on the data beside them, and the classes where known."""
     from coterie import metrics
+    from coterie.common_ground import KMEANS_ROWS, kmeans_beside, sample
     from coterie.data.chunks import pick
 
     X, labels = dataset.given_to(estimator), np.asarray(estimator.labels_)
-    rows = _sample(X.shape[0])
+    rows = sample(X.shape[0], KMEANS_ROWS)
     some = pick(X, rows)
     found, rival = {"scores": _label_free(estimator, some, rows, labels)}, None
     if plan.baseline and plan.cls.key != "kmeans":  # which need not be told of itself
-        simple, rival = _kmeans_beside(plan, estimator, X, some)
-        found["kmeans"] = _label_free(simple, some, rows, rival)
-        # own embeddings flatter their own clusters: the raw data are common ground
-        raw = metrics.label_free(simple.transform(some), labels[rows])
-        found["scores"]["silhouette_on_raw_data"] = raw["silhouette"]
-        found["kmeans"]["silhouette_on_raw_data"] = found["kmeans"]["silhouette"]
-        found["kmeans"]["agreement"] = metrics.ari(rival, labels)
+        beside = kmeans_beside(estimator, X, labels)
+        rival = beside.labels
+        found["kmeans"] = _label_free(beside.model, some, rows, rival)
+        # own embeddings flatter their own clusters: the data are common ground
+        found["scores"]["silhouette_on_the_data"] = beside.silhouette_of_result
+        found["kmeans"]["silhouette_on_the_data"] = beside.silhouette
+        found["kmeans"]["agreement"] = beside.agreement
     if dataset.labels is not None:
         found["evaluation"] = metrics.scores(dataset.labels, labels)
         if rival is not None:
@@ -178,28 +177,11 @@ def _label_free(estimator, some, rows, labels) -> dict:
     return {**scores, "sizes": sizes.tolist()}
 
 
-def _kmeans_beside(plan: Plan, estimator, X, some):
-    """Plain k-means as a user would run it, on the same rows with the same scaling."""
-    from coterie.registry import get
-
-    cls: Any = get("kmeans")
-    if isinstance(estimator, cls):
-        return estimator, np.asarray(estimator.labels_)
-    settings = {"random_state": plan.seed, "scale": estimator.scale, "encoder": estimator.encoder}
-    simple = cls(n_clusters=estimator.n_clusters, **settings).fit(some)
-    return simple, np.asarray(simple.predict(X))
-
-
-def _sample(n: int) -> np.ndarray:
-    """Rows spread evenly over the data: no draw, so nothing to seed."""
-    return np.linspace(0, n - 1, min(n, BASELINE_ROWS)).astype(np.int64)
-
-
 def _own_classes(dataset) -> int:
     if dataset.labels is None:
         raise ValueError("how many clusters? give --clusters K")
     k = len(np.unique(dataset.labels))
-    print(f"coterie: note: --clusters not given; {dataset.name} has {k} classes", file=sys.stderr)
+    notice(f"--clusters not given; {dataset.name} has {k} classes")
     return k
 
 

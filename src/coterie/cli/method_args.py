@@ -5,11 +5,14 @@ import dataclasses
 import re
 import typing
 
-from coterie.estimator.params import simple_types
+from coterie.estimator.params import member_type, simple_types
+from coterie.runtime.duration import seconds
 from coterie.runtime.hints import did_you_mean
 
 # fields that have a flag of their own, or that only make sense in Python
 OWN = {"n_clusters", "random_state", "verbose", "checkpoint_dir", "callback", "time_budget"}
+# names that other programs have for an option of ours
+MEANT = {"k": "--clusters", "n": "--clusters", "num-clusters": "--clusters"}
 GROUPS = {
     "method": "method",
     "network": "network and pre-training",
@@ -39,17 +42,19 @@ class Parser(argparse.ArgumentParser):
             known = [option for action in shown for option in action.option_strings]
             name = rest[0].split("=")[0]
             if name.startswith("-"):
-                raise UsageError(f"unknown option {name}{did_you_mean(name, known)}")
+                meant = MEANT.get(name.lstrip("-")) if "--clusters" in known else None
+                near = f"; did you mean {meant}?" if meant else did_you_mean(name, known)
+                raise UsageError(f"unknown option {name}{near}")
             raise UsageError(f"do not know what to do with '{rest[0]}' (see {self.prog} --help)")
         return args
 
 
 def duration(text: str) -> float:
     """Seconds from ``90``, ``90s``, ``5m`` or ``1h``."""
-    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([smh]?)", text.strip())
-    if not match or float(match[1]) <= 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no duration; write 90, 90s, 5m or 1h")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+    try:
+        return float(seconds(text) or 0)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def names(text: str) -> list[str]:
@@ -129,7 +134,10 @@ def add_method_flags(parser: Parser, cls):
         choices = meta.get("choices")
         metavar = "|".join(map(str, choices)) if choices else _metavar(kinds)
         groups[title].add_argument(
-            flag_name(name), type=_reader(kinds, choices), metavar=metavar, **options
+            flag_name(name),
+            type=_reader(kinds, choices, member_type(cls, name)),
+            metavar=metavar,
+            **options,
         )
 
 
@@ -137,9 +145,14 @@ def option_names(parser: Parser) -> set[str]:
     return {option for action in parser._actions for option in action.option_strings}
 
 
-def _reader(kinds, choices):
+def _reader(kinds, choices, member=None):
     def read(text):
         value = read_value(text, kinds)
+        if member in (int, float) and isinstance(value, tuple):
+            odd = next((v for v in value if not isinstance(v, (int, member))), None)
+            if odd is not None:
+                word = "whole numbers" if member is int else "numbers"
+                raise argparse.ArgumentTypeError(f"'{odd}' in '{text}': give {word}, such as 64,32")
         if choices and value is not None and value not in choices:
             close = did_you_mean(str(value), map(str, choices))
             listed = ", ".join(map(str, choices))

@@ -9,7 +9,11 @@ from .source import known_labels, reload
 def run(argv: list[str]) -> int:
     parser = Parser(prog="coterie report", usage="coterie report RUN [--labels FILE|COLUMN]")
     parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
-    parser.add_argument("--labels", metavar="FILE|COLUMN", help="known classes, to compare with")
+    parser.add_argument(
+        "--labels",
+        metavar="FILE|COLUMN",
+        help="known classes, to compare with (as for coterie evaluate)",
+    )
     args = parser.parse_strictly(argv)
     finished = runs.read(args.run)
     labels = known_labels(finished, args.labels) if args.labels else None
@@ -20,10 +24,10 @@ def run(argv: list[str]) -> int:
 def write(finished: runs.Run, labels, verbose: int = 0):
     """Write report.html into the run folder and return its path."""
     import coterie
-    from coterie import report
+    from coterie import reporting
 
     dataset = reload(finished)
     if labels is None:
         labels = dataset.labels  # shown as evaluation, where the data know their classes
     model = coterie.load(finished.path)
-    return report.write(finished.path, model, dataset, labels=labels, verbose=verbose)
+    return reporting.write(finished.path, model, dataset, labels=labels, verbose=verbose)

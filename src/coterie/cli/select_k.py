@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 
 from .method_args import Parser, UsageError, whole
-from .source import add_data_flags, data_options, load_for
+from .source import add_data_flags, data_options, load_for, short_name
 from .summary import console
 
 DESCRIPTION = """Fit a method for each number of clusters and look at stability over seeds,
@@ -48,7 +48,7 @@ def run(argv: list[str]) -> int:
     if not 2 <= args.low < args.high:
         raise UsageError(f"--from {args.low} --to {args.high} is no range; begin at 2 or more")
 
-    from coterie import select_k
+    from coterie.number_of_clusters import SHARE, study
     from coterie.storage import runs
 
     from .bench import read_method, read_settings
@@ -56,13 +56,13 @@ def run(argv: list[str]) -> int:
     cls, variant = read_method(args.method)
     settings = cls.variants.get(variant, {}) | read_settings(args.set, [cls.key]).get(cls.key, {})
     dataset = load_for(cls.words, args.data, data_options(args), settings.get("encoder"))
-    rows = round(select_k.SHARE * len(dataset))
+    rows = round(SHARE * len(dataset))
     if args.high > rows:
         raise UsageError(
             f"each fit sees {rows} of the {len(dataset)} rows of {dataset.name}, but --to is "
             f"{args.high}; lower --to or give more rows"
         )
-    out = Path(args.out or f"runs/{Path(args.data).stem}-{cls.key}-k")
+    out = Path(args.out or f"runs/{short_name(args.data)}-{cls.key}-k")
     there = next((path for path in (out / name for name in FILES) if path.exists()), None)
     if there and not args.overwrite:
         raise UsageError(f"{there} exists; choose another --out or use --overwrite")
@@ -77,9 +77,8 @@ def run(argv: list[str]) -> int:
 
     with runs.threads_held(args.threads):
         ks = list(range(args.low, args.high + 1))
-        found = select_k.study(
-            make, dataset.given_to(make(2, 0)), ks, tuple(range(args.seeds)), tell
-        )
+        given = dataset.given_to(make(2, 0))
+        found = study(make, given, ks, tuple(range(args.seeds)), tell)
     write(found, out)
     if not args.quiet:
         show(found)
@@ -89,7 +88,6 @@ def run(argv: list[str]) -> int:
 
 def write(found, out: Path) -> None:
     """The curves as a table and as a picture."""
-    from coterie import select_k
     from coterie.storage.atomic import write_atomic
 
     text = io.StringIO()
@@ -98,7 +96,7 @@ def write(found, out: Path) -> None:
     table.writerows(zip(found.k, *([f"{v:.6g}" for v in c] for c in found.curves.values())))
     table_name, picture_name = FILES
     write_atomic(out / table_name, text.getvalue().encode())
-    select_k.draw(found, out / picture_name)
+    found.draw(out / picture_name)
 
 
 def show(found) -> None:
@@ -112,3 +110,4 @@ def show(found) -> None:
         cells = (f"{c[i]:.3f}{m}" for c, m in zip(found.curves.values(), marks))
         table.add_row(str(k), *cells)
     console().print(table)
+    console().print("* the k that this curve prefers", style="dim")

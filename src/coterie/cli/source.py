@@ -24,8 +24,10 @@ OPTIONS = (
     "categorical",
     "dates",
     "missing",
+    "names",
     "data_dir",
 )
+ENDINGS = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".txt", ".jsonl")
 LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
 
 
@@ -54,12 +56,16 @@ def add_data_flags(parser: Parser):
     add("--categorical", metavar="one-hot", help="columns of words become columns of 0 and 1")
     add("--dates", metavar="numbers", help="dates become days since 1970")
     add("--missing", metavar="median", help="gaps are filled with the median of their column")
+    add("--names", metavar="FILE", help="names of the columns of .npy and .npz, one a line")
     add("--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)")
 
 
 def data_options(args: argparse.Namespace) -> dict:
     """The data options that were given, by name."""
-    return {name: value for name, value in vars(args).items() if name in OPTIONS}
+    given = {name: value for name, value in vars(args).items() if name in OPTIONS}
+    if "names" in given:
+        given["names"] = str(Path(given["names"]).resolve())
+    return given
 
 
 def load(source: str, options: dict, **more):
@@ -109,7 +115,9 @@ def reload(run, **changes):
     from coterie.data import Recipe
 
     stored = run.meta["data"]
-    dataset = load(stored["source"], stored_options(stored) | changes, recipe=Recipe.load(run.path))
+    options = stored_options(stored) | changes
+    options.pop("names", None)  # the recipe has them
+    dataset = load(stored["source"], options, recipe=Recipe.load(run.path))
     check_same(run.path, stored, dataset, "restore them or fit again")
     return dataset
 
@@ -122,6 +130,14 @@ def check_same(path, stored: dict, dataset, way_out: str):
             f"the data of {path} have changed since it began ({stored.get('rows')} rows, now "
             f"{len(dataset)}; fingerprint {was}, now {now}); {way_out}"
         )
+
+
+def short_name(source: str | None) -> str:
+    """Name for the folder of a run: ``news.jsonl.gz`` is ``news``, ``photos/`` is ``photos``."""
+    name = Path(source or "data").name
+    for ending in (".gz", *ENDINGS):
+        name = name.removesuffix(ending)
+    return name or "data"
 
 
 def absolute(source: str) -> str:

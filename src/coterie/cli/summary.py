@@ -4,6 +4,8 @@ import numpy as np
 
 from coterie.storage.runs import Run
 
+from . import SHOWN
+
 BAR = 24  # columns of the longest bar
 MOST_BARS = 30
 NAMES = {"acc": "ACC", "nmi": "NMI", "nmi_geo": "NMI (geometric)", "ari": "ARI"}
@@ -36,6 +38,8 @@ def show_run(run: Run):
         shares = ", ".join(f"{name} {100 * s / seconds:.0f} %" for name, s in parts.items())
         out.print(Text(shares, style="dim"))
     for note in meta.get("notes", []):
+        if any(said.startswith(note) for said in SHOWN):
+            continue  # the fit has said so already, with what to do
         out.print(Text(f"note: {note}", style="yellow"))
     out.print(f"{scores['clusters_used']} of {k} clusters used")
     _bars(out, np.array(scores["sizes"]))

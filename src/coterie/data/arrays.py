@@ -32,7 +32,7 @@ def from_array(
     """
     X = _as_rows(X, name, ask)
     if X.ndim == 2:
-        ask.only(f"rows of {X.shape[1]} numbers", "label_column", "embeddings")
+        ask.only(f"rows of {X.shape[1]} numbers", "label_column", "embeddings", "names")
     recipe = ask.recipe
     if recipe is not None:
         X = _like(X, recipe, name, ask, raw)
@@ -40,16 +40,28 @@ def from_array(
         columns = recipe.columns
     else:
         kind = "image" if X.ndim > 2 else "vector"
-        columns = None
+        columns = _named(X, ask, name)
         if ask.image_size and kind == "image":
             X = fit_images(X, ask.image_size, None, ask.notice, name)
-        recipe = describe_rows(X, kind, name, source, embeddings=ask.embeddings)
+        recipe = describe_rows(X, kind, name, source, embeddings=ask.embeddings, columns=columns)
     if not isinstance(X, np.memmap):  # an estimator reads the whole map anyway, and checks then
         check_finite(X, name)
     codes, label_names = encode_labels(labels, name)
     return Dataset(
         X, range(X.shape[0]), kind, name, columns, None, codes, label_names, recipe=recipe
     )
+
+
+def _named(X, ask: Options, name: str) -> list[str] | None:
+    """Return the names that were given for the columns."""
+    if ask.names is None:
+        return None
+    if X.ndim > 2 or len(ask.names) != X.shape[1]:
+        raise DataError(
+            f"{name} has rows of shape {tuple(X.shape[1:])}, but names= holds {len(ask.names)} "
+            "names; give one for each column"
+        )
+    return list(ask.names)
 
 
 def describe_rows(X, kind: str, name: str, source: str, **more) -> Recipe:
@@ -192,7 +204,7 @@ def encode_labels(values, name: str) -> tuple[np.ndarray | None, list[str] | Non
 
 def read_npy(path: Path, ask: Options) -> Dataset:
     """Read .npy; a large file is mapped, not loaded."""
-    ask.only("a .npy file", "image_size", "embeddings")
+    ask.only("a .npy file", "image_size", "embeddings", "names")
     mode = "r" if path.stat().st_size > MAPPED_ABOVE else None
     try:
         X = np.load(path, mmap_mode=mode, allow_pickle=False)
@@ -203,7 +215,7 @@ def read_npy(path: Path, ask: Options) -> Dataset:
 
 def read_npz(path: Path, ask: Options) -> Dataset:
     """Read .npz: arrays `data` and `target`, or the only array, or a saved sparse matrix."""
-    ask.only("a .npz file", "label_column", "image_size", "embeddings")
+    ask.only("a .npz file", "label_column", "image_size", "embeddings", "names")
     try:
         with np.load(path, allow_pickle=False) as file:
             if {"format", "shape"} <= set(file.files):  # as scipy.sparse.save_npz writes it

@@ -21,6 +21,7 @@ from .tables import MISSING, BadCells, from_table, refuse
 _ROWS = 4096  # rows converted at once
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _FRACTION = re.compile(r"-\d+|[+-]?\d*[.,]\d+(e[+-]?\d+)?", re.IGNORECASE)
+_TRUTH = {"true": 1.0, "false": 0.0}
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -239,7 +240,7 @@ def _convert_slowly(flat, lines: list[int], done: int, bad: list[BadCells]) -> n
     block = np.zeros((len(lines), len(bad)))
     for spot, cell in enumerate(flat):
         i, j = divmod(spot, len(bad))
-        value = _number(cell)
+        value = _TRUTH.get(cell.strip().lower(), _number(cell))
         if value is None or abs(value) > _LARGEST:
             bad[j].add(cell, f"row {done + i + 1} (line {lines[i]})")
         else:

@@ -17,6 +17,11 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f" Did you mean '{near}'?" if near else ""
 
 
+def count_of(n: int, noun: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{n} {noun}" + ("" if n == 1 else "s")
+
+
 def listed(names: Iterable[object], most: int = 12) -> str:
     """Return ``a, b, c, ... (40 in all)``: a list that never floods the screen."""
     shown = [str(name) for name in names]

@@ -11,7 +11,7 @@ import numpy as np
 
 from .arrays import describe_rows, encode_labels, match_type
 from .dataset import Dataset
-from .errors import DataError, listed
+from .errors import DataError, count_of, listed
 from .options import Options
 
 _FORMATS = ("png", "jpg", "jpeg", "bmp", "gif", "tif", "tiff", "webp", "pgm", "ppm", "pbm", "pnm")
@@ -55,10 +55,10 @@ def read_folder(folder: Path, ask: Options) -> Dataset:
     if not paths:
         raise DataError(
             f"{folder} holds no images ({', '.join(sorted(SUFFIXES))}); "
-            f"{others} other files were seen"
+            f"{count_of(others, 'other file')} seen"
         )
     if others:
-        ask.notice(f"{folder.name}: {others} files that are not images were left out")
+        ask.notice(f"{folder.name}: left out {count_of(others, 'file')} of other types")
     return read_images(folder, paths, ask)
 
 
@@ -68,7 +68,7 @@ def read_images(folder: Path, paths: list[str], ask: Options) -> Dataset:
     if ask.label_column not in (None, "folder"):
         raise DataError(
             f"label_column='{ask.label_column}' names no classes of images; "
-            "--label-column folder takes the subfolders"
+            'label_column="folder" takes the subfolders'
         )
     bad: dict[str, str] = {}
     heads: dict[str, tuple[tuple[int, int], bool]] = {}
@@ -82,7 +82,7 @@ def read_images(folder: Path, paths: list[str], ask: Options) -> Dataset:
     if need > _MOST_BYTES:
         raise DataError(
             f"{folder}: {len(heads)} images of {height}x{width} need {need / 2**30:.0f} GB as "
-            f"float32, the limit is {_MOST_BYTES >> 30}; give a smaller --image-size (image_size=)"
+            f"float32, the limit is {_MOST_BYTES >> 30}; give a smaller size, image_size="
         )
     X, kept = np.empty((len(heads), *shape), np.uint8), []
     for path in heads:
@@ -118,7 +118,7 @@ def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
         if not ask.skip_bad:
             raise DataError(
                 f"cannot read image {path}: {error}. Repair or remove it, or leave out "
-                "unreadable images with --skip-bad (skip_bad=True)"
+                "unreadable images with skip_bad=True"
             ) from None
         bad[path] = str(error)
         return False
@@ -147,7 +147,7 @@ def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], b
             common = int(middle[0]), int(middle[1])
         target = ask.image_size or _affordable(common)
         if not ask.image_size and target != common:
-            hint = "; --image-size (image_size=) sets another size"
+            hint = "; image_size= sets another size"
         grey = sum(not has_colour for _, has_colour in heads.values())
         if colour and grey:
             ask.notice(f"{folder.name}: {grey} grey images read as colour, like the others")

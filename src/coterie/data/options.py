@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import os
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from .errors import DataError
 from .recipe import Recipe
@@ -35,6 +38,7 @@ class Options:
     categorical: str | None = None
     dates: str | None = None
     missing: str | None = None
+    names: tuple[str, ...] | None = None  # of the columns of an array
     notice: Callable[[str], None] = warn
     given: tuple[str, ...] = ()  # options that the caller named, apart from what a recipe adds
 
@@ -43,8 +47,9 @@ class Options:
         for name in self.given:
             if name not in used:
                 raise DataError(
-                    f"{name}={getattr(self, name)!r} (--{name.replace('_', '-')}) does not apply "
-                    f"to {what}, which takes {', '.join(used) or 'no such options'}; leave it out"
+                    f"{name}={_shown(getattr(self, name))} does not apply to {what}, which takes "
+                    f"{', '.join(f'{option}=' for option in used) or 'no such options'}; "
+                    "leave it out"
                 )
 
     def named_columns(self) -> set[str]:
@@ -61,7 +66,7 @@ class Options:
             sizes = ["x".join(map(str, size)) for size in (self.image_size, recipe.shape[:2])]
             raise DataError(
                 f"image_size is {sizes[0]}, the model was fitted on images of {sizes[1]}; "
-                "leave --image-size out"
+                "leave image_size= out"
             )
         return replace(
             self,
@@ -71,10 +76,21 @@ class Options:
         )
 
 
+def _shown(value) -> str:
+    """An option's value as it would be written."""
+    if isinstance(value, tuple) and all(isinstance(part, int) for part in value):
+        return "x".join(map(str, value))
+    return (
+        str(value)
+        if isinstance(value, bool)
+        else json.dumps(joined([value] if isinstance(value, str) else value))
+    )
+
+
 PREPARE = {"categorical": ("one-hot",), "dates": ("numbers",), "missing": ("median",)}
 TABLE = ("columns", "drop", "id_column", "label_column", "text_column", "embeddings", *PREPARE)
 # not `words`: commands pass on what their method prefers, whatever the data
-CHECKED = (*TABLE, "image_size", "skip_bad", "use_rep")
+CHECKED = (*TABLE, "image_size", "skip_bad", "use_rep", "names")
 
 
 def names(value) -> tuple[str, ...]:
@@ -85,6 +101,17 @@ def names(value) -> tuple[str, ...]:
         parts = next(csv.reader([value], skipinitialspace=True), [])
         return tuple(part.strip() for part in parts if part.strip())
     return tuple(str(part) for part in value)
+
+
+def column_names(value) -> tuple[str, ...] | None:
+    """Return names from a list, or from a text file with one name a line."""
+    if value is None or not isinstance(value, (str, os.PathLike)):
+        return None if value is None else tuple(str(part) for part in value)
+    try:
+        lines = Path(value).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the names of the columns from {value}: {error}") from None
+    return tuple(line.strip() for line in lines if line.strip())
 
 
 def joined(parts: Iterable[object]) -> str:

@@ -7,6 +7,8 @@ import numpy as np
 from .options import warn
 
 _FEW_STEPS = 1e-4  # of the size: float32 has fewer than 2,000 steps over such a range
+_FEW_ROWS = 20
+_FAR_OFF = 1e4  # ranges of the other rows that a value lies away from them
 COARSE = 2**20  # numbers beyond this have steps of an eighth and more in float32
 
 
@@ -20,6 +22,27 @@ def largest(X) -> float:
     """Largest absolute value of about a thousand rows, evenly spread."""
     some = X[:: len(X) // 1000 + 1]
     return max(float(some.max()), -float(some.min()))
+
+
+def warn_lone_value(X, mean, variance, low, high) -> None:  # (n, d), then 4 of (d,)
+    """Tell of a value beside which all others look alike, as a slip of the pen leaves it.
+
+    One value far off lies sqrt(n - 1) deviations from the mean, the most that is possible.
+    """
+    n = X.shape[0]
+    reach = np.maximum(high - mean, mean - low)
+    lone = reach > 0.99 * np.sqrt((n - 1) * variance)
+    for j in np.flatnonzero(lone & (variance > 0)) if n >= _FEW_ROWS else ():
+        column = np.asarray(X[:, j], np.float64)
+        row = int(np.argmax(np.abs(column - mean[j])))
+        rest = np.delete(column, row)
+        if np.ptp(rest) > 0 and reach[j] > _FAR_OFF * np.ptp(rest):
+            warn(
+                f"row {row} (counted from 0) holds {column[row]:.4g} in column {j}, all others "
+                f"{rest.min():.4g} to {rest.max():.4g}: beside it they look alike; "
+                "leave the row out or correct the value"
+            )
+            return
 
 
 def warn_other_unit(X, fitted: float) -> None:

@@ -36,6 +36,7 @@ def load(
     categorical: str | None = None,
     dates: str | None = None,
     missing: str | None = None,
+    names=None,
     data_dir: str | Path | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Dataset:
@@ -69,6 +70,8 @@ def load(
     categorical, dates, missing : {"one-hot"}, {"numbers"}, {"median"}, optional
         Tables: words become columns of 0 and 1, dates the days since 1970, gaps the median of
         their column. Without them such cells are refused.
+    names : list of str, or path of a text file with one name a line, optional
+        Names of the columns of an array or sparse matrix, such as genes.
     data_dir : path, optional
         Folder of the named data sets; they are also looked for in ``$COTERIE_DATA`` and in the
         user's data folder.
@@ -100,6 +103,7 @@ def load(
         categorical=options.choice("categorical", categorical),
         dates=options.choice("dates", dates),
         missing=options.choice("missing", missing),
+        names=options.column_names(names),
         notice=notice or options.warn,
     )
     given = tuple(option for option in options.CHECKED if getattr(ask, option))
@@ -140,7 +144,7 @@ def _read(source, ask: Options, data_dir) -> Dataset:
 
         ask.only("a list of texts")
         return from_texts(texts, ask)
-    ask.only("an array", "image_size", "embeddings")
+    ask.only("an array", "image_size", "embeddings", "names")
     return from_array(source, ask)
 
 

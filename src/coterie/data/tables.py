@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shlex
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from .recipe import Recipe
 from .text import from_texts
 
 MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "<na>", "?", "-", "--"])
+_COUNTED_ROWS = 20  # of so many whole numbers in a row hardly any other column consists
 _INFINITE = frozenset(f"{sign}{word}" for sign in ("", "+", "-") for word in ("inf", "infinity"))
 
 
@@ -84,7 +85,7 @@ def refuse(name: str, bad: list[BadCells], again: bool = False) -> None:
     `again`: a fitted model wants just these columns, none can be left out.
     """
     advice = []
-    drop = shlex.quote(joined(cells.column for cells in bad[:5]))
+    drop = json.dumps(joined(cells.column for cells in bad[:5]), ensure_ascii=False)
     if any(re.match(r"'[+-]?\d*,\d+'", cells.first) for cells in bad):
         advice.append("write decimal points (1.5 for 1,5), or split the columns at ';'")
     elif any(cells.text for cells in bad):
@@ -92,11 +93,11 @@ def refuse(name: str, bad: list[BadCells], again: bool = False) -> None:
     if any(cells.missing or cells.infinite for cells in bad):
         advice.append("fill missing values, for example with the column's median: --missing median")
     if not again:
-        advice.append(f"or leave the column out: --drop {drop}")
+        advice.append(f"or leave the column out: drop={drop}")
     if not again and any(cells.text == cells.rows for cells in bad):
         advice.append(
-            "or use it as names or known classes, --id-column, --label-column, or cluster the "
-            "texts in it: --text-column"
+            "or use it as names or known classes, id_column=, label_column=, or cluster the "
+            "texts in it: text_column="
         )
     more = f"\n  ... and {len(bad) - 5} more columns" if len(bad) > 5 else ""
     raise DataError(
@@ -150,6 +151,7 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
         recipe = describe_rows(X, kind, name, source, columns=columns, embeddings=ask.embeddings)
         recipe.id_column, recipe.label_column = special["id"], special["label"]
         recipe.named, recipe.width, recipe.prepared = table.named, len(table.names), steps
+        _tell_of_ids(X, [] if lists else columns, name, ask)
     elif list(X.shape[1:]) != list(recipe.shape):
         raise DataError(
             f"{name} has rows of shape {X.shape[1:]}, the model was fitted on "
@@ -161,6 +163,20 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     ids = found[special["id"]] if special["id"] is not None else ids
     ids = range(len(X)) if ids is None else ids
     return Dataset(X, ids, recipe.kind, name, shown, None, codes, label_names, recipe=recipe)
+
+
+def _tell_of_ids(X: np.ndarray, columns: list[str], name: str, ask: Options) -> None:
+    """Tell of columns that number the rows: they would be clustered like any other."""
+    n = len(X)
+    for j, column in enumerate(columns if n >= _COUNTED_ROWS and len(columns) > 1 else []):
+        values = X[:, j]
+        if values.max() - values.min() == n - 1 and len(np.unique(values)) == n:
+            quoted = json.dumps(joined([column]), ensure_ascii=False)
+            ask.notice(
+                f"{name}: column '{column}' numbers the rows from {values.min():.0f} to "
+                f"{values.max():.0f}; if it holds ids, id_column={quoted} takes it as the rows' "
+                f"names and drop={quoted} leaves it out"
+            )
 
 
 def vectors(lists: list, name: str) -> np.ndarray:
@@ -223,7 +239,7 @@ def _choose_again(table: Table, recipe: Recipe, ask: Options, name: str, strings
     if known and table.named and recipe.named:
         absent = [column for column in known if column not in table.names]
         if absent:
-            hint = did_you_mean(absent[0], rest)
+            hint = did_you_mean(absent[0], [c for c in rest if c not in known])
             raise DataError(
                 f"{name} lacks {len(absent)} of the {len(known)} columns that the model was "
                 f"fitted on: {listed(absent)}.{hint} Add them under the same names"
@@ -233,12 +249,12 @@ def _choose_again(table: Table, recipe: Recipe, ask: Options, name: str, strings
     if len(rest) != width and recipe.vocabulary:
         raise DataError(
             f"{name} is a table of {len(rest)} columns, the model was fitted on text; "
-            "name the column that holds it: --text-column (text_column=)"
+            "name the column that holds it: text_column="
         )
     if len(rest) != width:
         raise DataError(
             f"{name} has {len(rest)} columns, the model was fitted on {width}; "
-            "give the same columns, or name those to leave out: --drop (drop=)"
+            "give the same columns, or name those to leave out: drop="
         )
     if known and rest != list(known):
         one = f"{name} names" if not table.named else "the fitted data named"

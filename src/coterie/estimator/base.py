@@ -1,6 +1,7 @@
 """Clusterer: the estimator contract that every method shares (parameters, fit, predict, save)."""
 
 import time
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,7 +68,7 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
         "pretrained network that makes vectors of the rows first: text, image, a file .onnx, a "
         "folder with a model, timm:NAME, st:NAME, in Python also a function or a module",
     )
-    verbose: int = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
+    verbose: int | bool = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -123,14 +124,23 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
             self._fit(rows)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
-        self._check_labels()
+        self._check_labels(rows)
 
     def _prepare(self, settings: Settings) -> None:
         """What follows from the settings alone; before a fit and after a load."""
         self.settings_ = settings
 
-    def _check_labels(self) -> None:
-        """Tell of a result that is none."""
+    def _check_labels(self, rows: Rows) -> None:
+        """Warn of fewer clusters than asked for."""
+        used = len(np.unique(self.labels_))
+        if used < self.n_clusters:
+            note = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
+            self.notes_.append(note)
+            warnings.warn(f"{note}; {self._few_clusters(used)}", stacklevel=4)
+
+    def _few_clusters(self, used: int) -> str:
+        """What to do about it."""
+        return f"ask for {used} or fewer, or look for rows that are equal or far off"
 
     def predict(self, X: Any) -> np.ndarray:  # (n,) int
         """Cluster of each row, in the order of the rows."""

@@ -4,9 +4,9 @@ import dataclasses
 import warnings
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import nn
 
+from ..runtime.duration import seconds
 from ..runtime.processes import World, join
 from ..runtime.progress import Progress
 from ..runtime.rng import torch_rng
@@ -15,11 +15,13 @@ from ..train.engine import Engine
 from ..train.head import Head
 from ..train.optim import Optim
 from ..train.plan import Call, Phase
-from ..train.rows import Rows
+from ..train.rows import Rows, clusters_kept
 from .base import Clusterer
 from .fields import RunFields
 from .params import param
 from .saving import plain_params
+
+AT_CHANCE = 0.1  # neighbours kept together beyond chance, at least
 
 
 class DeepClusterer(RunFields, Clusterer):
@@ -87,7 +89,7 @@ class DeepClusterer(RunFields, Clusterer):
                 progress=progress,
                 checkpoint=checkpoint,
                 checkpoint_seconds=self.checkpoint_seconds,
-                time_budget=self.settings_.time_budget,
+                time_budget=seconds(self.settings_.time_budget),
                 empty=getattr(self.settings_, "empty", "keep"),
             )
             engine.head = head
@@ -109,18 +111,25 @@ class DeepClusterer(RunFields, Clusterer):
             )
         return checkpoint
 
-    def _check_labels(self) -> None:
-        used = len(np.unique(self.labels_))
-        if used < self.n_clusters:
-            text = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
-            self.notes_.append(text)
-            if used == 1:
-                longer = "pre-train longer, " if self._pretrained else ""
-                warnings.warn(
-                    f"{text}: the result has collapsed; scale the input, {longer}"
-                    "or lower the learning rate",
-                    stacklevel=4,
-                )
+    def _few_clusters(self, used: int) -> str:
+        longer = "pre-train longer, " if self._pretrained else ""
+        what = "the result has collapsed" if used == 1 else "the others lost their rows"
+        return f"{what}: scale the input, {longer}lower the learning rate, or ask for fewer"
+
+    def _check_labels(self, rows: Rows) -> None:
+        """Warn also of clusters that have nothing to do with which rows are near each other."""
+        super()._check_labels(rows)
+        kept = clusters_kept(rows, self.labels_, self.seed_)
+        if kept < AT_CHANCE:
+            note = (
+                f"{type(self).__name__} ended near chance: beyond chance, {100 * max(kept, 0):.0f} "
+                "% of a row's nearest rows share its cluster"
+            )
+            self.notes_.append(note)
+            warnings.warn(
+                f"{note}; look at the losses in history_, train longer, or try another method",
+                stacklevel=4,
+            )
 
     @property
     def _pretrained(self) -> bool:

@@ -86,7 +86,9 @@ class RunFields(Fields):
 
     checkpoint_dir: Any = param(None, "folder for checkpoints; a fit resumes from it", group="run")
     checkpoint_seconds: float = param(30.0, "time between checkpoints", ge=0, group="run")
-    time_budget: float | None = param(None, "seconds that the fit may take", gt=0, group="run")
+    time_budget: float | str | None = param(
+        None, 'time that the fit may take: seconds, or such as "5m"', gt=0, group="run"
+    )
     devices: int = param(1, "processes that share the work", ge=1, group="run")
     callback: Any = param(None, "called with the record of each epoch", group="run")
 

@@ -116,6 +116,11 @@ def _members(cls: type) -> dict[str, type]:
     return found
 
 
+def member_type(cls: type, name: str) -> type | None:
+    """What the tuple of a field holds; None for a field that holds no tuple."""
+    return _members(cls).get(name)
+
+
 def check_params(estimator: Any) -> None:
     """Raise TypeError or ValueError for the first field of another type or outside its range."""
     for f in dataclasses.fields(estimator):

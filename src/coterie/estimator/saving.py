@@ -1,7 +1,6 @@
 """An estimator as tensors and plain values in a folder, and back. No pickle anywhere."""
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -45,14 +44,14 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
     save_model(
         folder,
         tensors,
-        {"method": model.key, "params": plain_params(model), "fitted": fitted},
+        {"method": model.key, "params": _kept_params(model), "fitted": fitted},
         overwrite,
     )
 
 
 def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     """The inverse of `save`."""
-    names = {f.name for f in dataclasses.fields(cls)}
+    names = {f.name for f in dataclasses.fields(cls) if not _of_one_fit(f)}
     params = {k: as_tuples(v) for k, v in about["params"].items() if k in names}
     model = cls(**(params | overrides))
     fitted = about["fitted"]
@@ -88,6 +87,17 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     model.network_.eval()
     model._after_fit()
     return model
+
+
+def _of_one_fit(field: dataclasses.Field) -> bool:
+    """Folders, processes and progress belong to the fit that had them, not to the model."""
+    decides = ("random_state", "time_budget")  # of the result
+    return field.metadata.get("group") == "run" and field.name not in decides
+
+
+def _kept_params(model: Any) -> dict:
+    gone = {f.name for f in dataclasses.fields(model) if _of_one_fit(f)}
+    return {name: value for name, value in plain_params(model).items() if name not in gone}
 
 
 def plain_params(model: Any) -> dict:
@@ -129,9 +139,7 @@ def _is_code(name: str, value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: numbers of numpy and paths become Python's own numbers and words."""
+    """What JSON can hold: numbers of numpy become Python's own."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
     return [_plain(v) for v in value] if isinstance(value, (tuple, list)) else value

@@ -144,9 +144,8 @@ class Features(nn.Module):
 
     def _log_counts(self, x):
         raw = (x * self.unit + self.origin).clamp_min(0)
-        if self.depth > 0:
-            raw = (raw * (self.depth / raw.sum(1, keepdim=True).clamp_min(1))).log1p()
-        return raw
+        logs = (raw * (self.depth / raw.sum(1, keepdim=True).clamp_min(1))).log1p()
+        return torch.where(self.depth > 0, logs, raw)  # not `if`: ONNX has no branch on a value
 
     def drop(self, x, keep):  # (b, *shape), (b, d) of 0 and 1 -> (b, *shape)
         """Rows that lost some of their words or genes."""

@@ -116,6 +116,15 @@ def modularity(j):  # (k, k) -> float
     return float((j.diagonal() - d * d).sum())
 
 
+def neighbours_kept(j):  # (k, k) -> float
+    """Share of edges inside clusters beyond chance: 1 all of them, 0 as drawn by lot.
+
+    Modularity over the most that these sizes allow; nan for a single cluster.
+    """
+    chance = float(j.sum(1).square().sum())
+    return (float(j.trace()) - chance) / (1 - chance) if chance < 1 - 1e-9 else float("nan")
+
+
 def stability(labellings):  # list of (n,) tensors -> float
     """Mean adjusted Rand index of all pairs; 1 for a single one."""
     table = agreement([labels.numpy() for labels in labellings])

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from ..runtime.duration import seconds
 from ..runtime.rng import torch_rng
 from ..train.batch import Context
 from ..train.plan import Call
@@ -22,7 +23,7 @@ def from_kith(method: Any) -> Call:
             random_state=context.seed,
             scale=method.scale,
             kind=context.network.net.features.kind,
-            time_budget=method.time_budget and KITH_SHARE * method.time_budget,
+            time_budget=method.time_budget and KITH_SHARE * seconds(method.time_budget),
         )
         kith.fit(context.rows.source)
         labels = torch.from_numpy(kith.labels_).long()

@@ -15,9 +15,13 @@ import scipy.sparse as sp
 import torch
 
 from ..data.chunks import CHUNK_BYTES, chunk_rows, release
+from ..math.graph import neighbours
+from ..math.merge import joint, neighbours_kept, one_hot
+from ..runtime.rng import numpy_rng
 from .scaling import Scaling
 
 ENCODE_ROWS = 4096  # rows per forward pass without gradient
+NEAR_ROWS, NEAREST = 1000, 5  # rows that are compared with all others, and near ones of each
 VARIANCE_ROWS, VARIANCE_VALUES = 5000, 2**25  # what the total variance is measured on, at most
 
 
@@ -131,6 +135,20 @@ class Rows:
             self._read = 0
             if self.source.nbytes > limit:
                 release(self.source)
+
+
+def clusters_kept(rows: Rows, labels: np.ndarray, seed: int) -> float:
+    """Share of a row's nearest rows in its own cluster beyond chance; see `neighbours_kept`.
+
+    From evenly spread rows; nan where they are too few, or all in one cluster.
+    """
+    most = min(NEAR_ROWS, VARIANCE_VALUES // math.prod(rows.shape))
+    if min(rows.n, most) <= 10 * NEAREST:
+        return math.nan
+    some = torch.linspace(0, rows.n - 1, min(rows.n, most)).round().long()
+    near = neighbours(rows.take(some).flatten(1), NEAREST, numpy_rng(seed, "kept"))
+    names = torch.from_numpy(labels)[some]
+    return neighbours_kept(joint(one_hot(names, int(names.max()) + 1), near))
 
 
 def _channels_first_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

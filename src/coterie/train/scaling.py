@@ -10,7 +10,7 @@ import torch
 from coterie.runtime.processes import all_gather, current
 
 from ..data.chunks import chunk_rows, release
-from ..data.ranges import narrow
+from ..data.ranges import narrow, warn_lone_value
 
 
 @dataclass
@@ -68,6 +68,8 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
             spread = np.abs(values).max(initial=0)
         return Scaling("global", np.asarray(zero), np.asarray(_inverse(spread)))
     stats = _column_statistics(source)
+    if source.ndim == 2:
+        warn_lone_value(source, stats.mean, stats.variance, stats.low, stats.high)
     image = len(source.shape) > 2
     if choice == "unit" or (choice == "auto" and image):
         largest = max(abs(stats.low.min()), abs(stats.high.max()))

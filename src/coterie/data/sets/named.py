@@ -276,7 +276,7 @@ def _base(name: str, data_dir) -> Raw:
         first = f"fetch it with `coterie datasets --fetch {name}`, or " if name in SOURCES else ""
         raise DataError(
             f"data set {name} was not found in {searched}; {first}name the folder that holds "
-            f"{files} with --data-dir or COTERIE_DATA"
+            f"{files} with data_dir= or COTERIE_DATA"
         )
     raw = stored.read(name, folder)
     rows = raw.values.shape[0] if hasattr(raw.values, "shape") else len(raw.values)

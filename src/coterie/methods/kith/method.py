@@ -233,7 +233,8 @@ class Kith(StepFields, DeepClusterer):
         if alike < DISAGREE:
             context.note(
                 f"equal and free cluster sizes lead to different clusters (adjusted Rand index "
-                f"{alike:.2f}); taken: {name}; candidates_ has both"
+                f"{alike:.2f}); those of {'equal' if name == 'direct' else 'free'} sizes were "
+                "taken, candidates_ has both"
             )
 
     def _candidates(self, context: Context) -> Families:

@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from coterie import cli
+from coterie.number_of_clusters import Curves, merge_curve, study
 from coterie.registry import get
-from coterie.select_k import Curves, merge_curve, study
 
 
 def blobs(centers=4):

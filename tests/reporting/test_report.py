@@ -11,8 +11,9 @@ import pytest
 from PIL import Image
 
 import fakes
-from coterie import report
-from coterie.report import (
+from conftest import quick
+from coterie import reporting
+from coterie.reporting import (
     cluster_cards,
     cluster_stats,
     comparison,
@@ -94,7 +95,9 @@ def test_torn_members_name_the_rival():
     proba[np.arange(600), labels] = 1.0
     proba[:100] = [0.5, 0.05, 0.45]
     f = cluster_facts(z, labels, proba=proba)
-    assert f.reasons[0] == ["50 % of its members could as well be elsewhere, mostly in group 2"]
+    assert f.reasons[0] == [
+        "50\u00a0% of its members could as well be elsewhere, mostly in group 2"
+    ]
     assert f.rival[0] == 2 and f.rivalry[0] == pytest.approx(0.9)
 
 
@@ -170,7 +173,7 @@ def test_top_terms_find_each_topic():
 def test_page_of_images(tmp_path):
     data = fakes.images()
     model = made(data, 10, fakes.FakeSpaces)
-    path = report.write(tmp_path, model, data, labels=data.labels)
+    path = reporting.write(tmp_path, model, data, labels=data.labels)
     assert path == tmp_path / "report.html" and list(tmp_path.iterdir()) == [path]
     text, packed = page(path)
     for part in (
@@ -195,7 +198,7 @@ def test_page_of_images(tmp_path):
 
 def test_page_loads_nothing_and_has_no_inline_style(tmp_path):
     data = fakes.images()
-    text, _ = page(report.write(tmp_path, made(data, 10), data))
+    text, _ = page(reporting.write(tmp_path, made(data, 10), data))
     assert "default-src 'none'" in html.unescape(text)
     links = re.findall(r'<[^<>]+ (?:src|href)="([^"]*)"', text)
     assert links and all(link.startswith(("data:image/", "#")) for link in links)
@@ -209,7 +212,7 @@ def test_page_loads_nothing_and_has_no_inline_style(tmp_path):
 def test_user_text_is_escaped(tmp_path, make, k):
     data = make(attack=True)
     model = made(data, k)
-    text, _ = page(report.write(tmp_path, model, data, labels=data.labels))
+    text, _ = page(reporting.write(tmp_path, model, data, labels=data.labels))
     assert ATTACK not in text
     assert text.count("<script") == 2
 
@@ -217,8 +220,8 @@ def test_user_text_is_escaped(tmp_path, make, k):
 def test_same_seed_same_bytes(tmp_path):
     data = fakes.table()
     model = made(data, 3)
-    a = report.write(tmp_path / "run", model, data, out=tmp_path / "a.html").read_bytes()
-    assert report.write(tmp_path / "run", model, data, out=tmp_path / "b.html").read_bytes() == a
+    a = reporting.write(tmp_path / "run", model, data, out=tmp_path / "a.html").read_bytes()
+    assert reporting.write(tmp_path / "run", model, data, out=tmp_path / "b.html").read_bytes() == a
 
 
 def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
@@ -226,7 +229,7 @@ def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
     model = fakes.FakeModel(60).fit(z)
     model.labels_ = np.where(labels == 7, 8, labels)
     data = fakes.Dataset(X=z, ids=range(len(z)), kind="vector", name="many")
-    text, _ = page(report.write(tmp_path, model, data))
+    text, _ = page(reporting.write(tmp_path, model, data))
     assert text.count("<details") == 60
     assert "Group 7 got no row at all" in text
 
@@ -234,15 +237,15 @@ def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
 def test_only_the_own_classes_get_the_names_of_the_data_set(tmp_path):
     data = fakes.table()
     model = made(data, 3)
-    assert "Grignolino" in report.write(tmp_path, model, data, labels=data.labels).read_text()
+    assert "Grignolino" in reporting.write(tmp_path, model, data, labels=data.labels).read_text()
     other = np.arange(len(data)) % 3
-    assert "Grignolino" not in report.write(tmp_path, model, data, labels=other).read_text()
+    assert "Grignolino" not in reporting.write(tmp_path, model, data, labels=other).read_text()
 
 
 def test_wrong_number_of_labels_is_refused(tmp_path):
     data = fakes.table()
     with pytest.raises(ValueError, match=r"\(5,\).*178 rows"):
-        report.write(tmp_path, made(data, 3), data, labels=np.zeros(5))
+        reporting.write(tmp_path, made(data, 3), data, labels=np.zeros(5))
 
 
 def test_sprites_keep_the_budget_and_the_order():
@@ -289,18 +292,15 @@ def test_maps_are_placed_and_packed():
     assert encode.pack_ids(range(3)) is None and encode.pack_ids(["0", "2"]) == ["0", "2"]
 
 
-def test_nearest_rows_are_the_runs_own_or_those_of_the_embedding(tmp_path):
+def test_nearest_rows_are_the_models_own_or_those_of_the_embedding():
     z = np.array([[0.0], [1.0], [3.0], [7.0], [15.0], [31.0], [63.0]], np.float32)
-    file = tmp_path / "neighbours.npy"
-    found = maps.nearest_rows(file, z)
+    found = maps.nearest_rows(None, z)
     assert found.dtype == np.uint32 and found[0].tolist() == [1, 2, 3, 4, 5]
     assert found[6].tolist() == [5, 4, 3, 2, 1]
     own = np.tile(np.arange(7, dtype=np.int32)[::-1], (7, 1))[:, :6]
-    np.save(file, own)
-    assert maps.nearest_rows(file, z)[0].tolist() == [6, 5, 4, 3, 2]
-    np.save(file, own + 100)  # a graph of other rows
-    assert maps.nearest_rows(file, z)[0].tolist() == [1, 2, 3, 4, 5]
-    assert maps.nearest_rows(file, z[:1]) is None and maps.nearest_rows(file, z, most=3) is None
+    assert maps.nearest_rows(own, z)[0].tolist() == [6, 5, 4, 3, 2]
+    assert maps.nearest_rows(own + 100, z)[0].tolist() == [1, 2, 3, 4, 5]  # of other rows
+    assert maps.nearest_rows(own, z[:1]) is None and maps.nearest_rows(own, z, most=3) is None
 
 
 def test_tsne_keeps_islands_apart_and_repeats(monkeypatch):
@@ -340,16 +340,16 @@ def results(attack=False):
 
 
 def test_comparison_page(tmp_path):
-    text, packed = page(report.compare(results(attack=True), tmp_path / "c.html"))
+    text, packed = page(reporting.write_comparison(results(attack=True), tmp_path / "c.html"))
     assert ATTACK not in text and text.count("<script") == 2
     assert len(packed["maps"]) == 4
     assert "evaluation only" in text and "0.550" in text
     with pytest.raises(ValueError, match="0 results"):
-        report.compare([], tmp_path / "d.html")
+        reporting.write_comparison([], tmp_path / "d.html")
     other = results()
     other[0]["labels"] = other[0]["labels"][:5]
     with pytest.raises(ValueError, match="same data"):
-        report.compare(other, tmp_path / "d.html")
+        reporting.write_comparison(other, tmp_path / "d.html")
 
 
 def test_matching_renames_groups():
@@ -374,9 +374,41 @@ def test_a_second_opinion_is_shown_where_two_results_disagree(tmp_path):
     model = made(dataset, 3)
     model.chosen_, model.agreement_ = "merged", 0.95
     model.candidates_ = {"merged": model.labels_, "direct": np.arange(len(z)) % 3}
-    text, _ = page(report.write(tmp_path, model, dataset))
+    text, _ = page(reporting.write(tmp_path, model, dataset))
     assert "A second opinion" not in text
     model.agreement_ = 0.2
-    text, _ = page(report.write(tmp_path, model, dataset))
+    text, _ = page(reporting.write(tmp_path, model, dataset))
     assert "A second opinion" in text and "groups of about equal size" in text
     assert "agreement 0.20" in text and text.count("<th>A") == 3
+
+
+def test_a_rule_asks_each_thing_once():
+    tests = [("a", ">", 2.5), ("a", ">", 6.5), ("b", "≤", 4.0), ("b", "≤", 3.0), ("b", ">", 1.0)]
+    found = cluster_cards.tightest(tests)
+    assert found == [("a", ">", 6.5), ("b", "≤", 3.0), ("b", ">", 1.0)]
+    # two cuts of one column: the tree asks both, the page only the second
+    X = np.repeat([0.0, 3.0, 8.0], [40, 40, 40])[:, None] + np.linspace(0, 1, 120)[:, None] % 0.1
+    labels = np.repeat([0, 1, 2], 40)
+    d = cluster_cards.effect_sizes(X, labels, 3)
+    rule = cluster_cards.rule(X, labels, ["a"], d, 2)
+    assert len(rule["tests"]) == len({(n, s) for n, s, _ in rule["tests"]})
+
+
+@pytest.mark.parametrize(("n", "k"), [(40, 1), (3, 1), (3, 2), (3, 3), (2, 2)])
+def test_pages_of_one_group_and_of_few_rows(tmp_path, n, k):
+    X = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32)
+    dataset = fakes.Dataset(X=X, ids=range(n), kind="vector", name="few")
+    text, packed = page(reporting.write(tmp_path, quick("kmeans", k).fit(X), dataset))
+    assert packed["n"] == n and text.count("<article") == k
+    assert "nan" not in re.sub(r"<script.*?</script>", "", text, flags=re.S)
+
+
+def test_numbers_keep_their_percent_sign_and_empty_groups_are_small(tmp_path):
+    assert cluster_stats.percent(0.5) == "50\u00a0%" and " " not in cluster_stats.percent(0.0004)
+    z = blobs([[0, 0], [30, 0]], n=30)[0]
+    dataset = fakes.Dataset(X=z, ids=range(60), kind="vector", name="blobs")
+    model = made(dataset, 2)
+    model.n_clusters = 3
+    text, _ = page(reporting.write(tmp_path, model, dataset))
+    assert text.count('class="card bare"') == 1 and text.count('class="card"') == 2
+    assert not re.search(r"\d %", re.sub(r"<(style|script).*?</\1>", "", text, flags=re.S))

@@ -65,6 +65,14 @@ def baseline_rows(rows):
     ]
 
 
+def family_rows(agreement):
+    """Rows of the table of other families: name and agreement."""
+    return [
+        {"name": f"{name[0].upper()}{name[1:]}", "agreement": f"{value:.2f}"}
+        for name, value in agreement.items()
+    ]
+
+
 def label_free(facts, model, dataset):
     """The scores of `coterie.metrics.label_free` as (name, text), on a bounded sample."""
     from coterie import metrics

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fakes
-from coterie import report
-from coterie.report import maps
+from coterie import reporting
+from coterie.reporting import maps
 from fakes import ATTACK
 
 _spec = importlib.util.spec_from_file_location("browser", Path(__file__).with_name("browser.py"))
@@ -47,7 +47,7 @@ def pages(tmp_path_factory):
         ):
             data = getattr(fakes, kind)(attack=True)
             model = cls(k).fit(data.X)
-            out[kind] = report.write(folder / kind, model, data, labels=data.labels)
+            out[kind] = reporting.write(folder / kind, model, data, labels=data.labels)
             if kind == "table":
                 for method in ("dekm", ATTACK):
                     results.append(
@@ -63,7 +63,7 @@ def pages(tmp_path_factory):
                             "embedding": model.transform(data.X),
                         }
                     )
-    out["comparison"] = report.compare(results, folder / "compare.html")
+    out["comparison"] = reporting.write_comparison(results, folder / "compare.html")
     return out
 
 
@@ -268,7 +268,7 @@ def test_two_hundred_groups(driver, tmp_path, monkeypatch):
     z = (rng.normal(size=(200, 8)) * 9).repeat(10, 0) + rng.normal(size=(2000, 8))
     model = fakes.FakeModel(200).fit(z)
     data = fakes.Dataset(X=z, ids=range(2000), kind="vector", name="many")
-    open_page(driver, report.write(tmp_path, model, data))
+    open_page(driver, reporting.write(tmp_path, model, data))
     find(driver, '.facts [data-group], #list [data-group="150"]')
     driver.execute_script("coterie.select(150, true)")
     assert find(driver, "#group-150").get_attribute("open") is not None
@@ -293,7 +293,7 @@ def test_seventy_thousand_rows(driver, tmp_path, monkeypatch, capsys):
             return self.z[: len(rows)]
 
     data = fakes.Dataset(X=X, ids=range(n), kind="image", name="synthetic")
-    path = report.write(tmp_path, Model(), data)
+    path = reporting.write(tmp_path, Model(), data)
     megabytes = path.stat().st_size / 1e6
     assert megabytes < 12
     began = time.perf_counter()

@@ -132,10 +132,19 @@ def rule(X, labels, columns, d, j, seed=0):
     if hits[chosen] < inside.sum() / 3:
         return None
     return {
-        "tests": _path(tree.tree_, chosen, [str(columns[i]) for i in best]),
+        "tests": tightest(_path(tree.tree_, chosen, [str(columns[i]) for i in best])),
         "covers": float(hits[chosen] / inside.sum()),
         "precision": float(hits[chosen] / (leaf == chosen).sum()),
     }
+
+
+def tightest(tests):
+    """One question for each column and sign: of "> 2.5 and > 6.5" the second says all."""
+    kept = {}
+    for name, sign, value in tests:
+        old = kept.get((name, sign), value)
+        kept[name, sign] = max(old, value) if sign == ">" else min(old, value)
+    return [(name, sign, value) for (name, sign), value in kept.items()]
 
 
 def _path(tree, leaf, names, node=0):

@@ -1,6 +1,5 @@
 """Two-dimensional maps of an embedding: PCA at once, t-SNE where openTSNE is installed."""
 
-import contextlib
 from importlib.util import find_spec
 
 import numpy as np
@@ -98,15 +97,14 @@ def _place(out, z, fitted, rest, seed):
         out[part] = place + rng.normal(0, spread, place.shape)
 
 
-def nearest_rows(file, z, seed=0, most=NEAR_ROWS):  # (n, d) -> (n, 5) uint32 or None
-    """Rows next to each row: those of the run's own graph where there is one, else by embedding."""
+def nearest_rows(graph, z, seed=0, most=NEAR_ROWS):  # (n, d) -> (n, 5) uint32 or None
+    """Rows next to each row: those of the method's own graph if it has one, else by embedding."""
     n, k = len(z), min(NEAREST, len(z) - 1)
     if k < 1 or n > most:
         return None
-    with contextlib.suppress(OSError, ValueError):
-        graph = np.load(file, mmap_mode="r", allow_pickle=False)
-        if graph.shape[0] == n and graph.shape[1] >= k and 0 <= graph.min() <= graph.max() < n:
-            return graph[:, :k].astype(np.uint32)
+    fits = graph is not None and graph.shape[0] == n and graph.shape[1] >= k
+    if fits and 0 <= graph.min() <= graph.max() < n:
+        return graph[:, :k].astype(np.uint32)
     z = torch.from_numpy(np.array(z, dtype=np.float32).reshape(n, -1))
     return neighbours(z, k, np.random.default_rng(seed)).numpy().astype(np.uint32)
 

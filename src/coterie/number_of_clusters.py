@@ -2,11 +2,13 @@
 
 stability   how alike fits on different four fifths of the rows label all rows (mean adjusted
             Rand index of the pairs)
-silhouette  how much nearer rows are to their own cluster than to the next one, in the raw data
+silhouette  how much nearer rows are to their own cluster than to the next one, in the rows as
+            the method sees them (scaled, or its features)
 merge       the clusters of the largest k are merged pair by pair along the neighbour graph; what
             is kept is how much a merge costs: the modularity at k less that at k - 1
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,15 +17,18 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
+from .common_ground import plain_kmeans, sample
+from .data.chunks import pick
+from .data.dataset import Dataset
 from .estimator.encoding import encode
 from .math.graph import neighbours
 from .math.merge import greedy_merge, joint, modularity, one_hot
+from .registry import DEFAULT, get
 from .runtime.rng import numpy_rng
-from .train.scaling import fit_scaling
 
 ROWS = 5000  # that silhouette and graph look at
 NEAREST = 10
-PARTS = 50  # principal components of the raw rows
+PARTS = 50  # principal components of wide rows
 SHARE = 0.8  # of the rows, for each fit
 AS_STABLE = 0.01  # few clusters are always stable: the most that still are count
 CLOSE = 1  # answers that differ by this much are the same answer
@@ -62,6 +67,72 @@ class Curves:
             return f"no clear answer: the curves prefer different k ({said})"
         return f"{self.answer} clusters ({said})"
 
+    def draw(self, path: Any) -> None:
+        """The curves under each other as a .png file; the preferred k of each is marked."""
+        import matplotlib.pyplot as plt
+
+        from .plot import DASHES, MARKERS, color
+        from .storage.atomic import atomic
+
+        figure, axes = plt.subplots(len(self.curves), 1, sharex=True, figsize=(6, 6))
+        for i, (ax, (name, values)) in enumerate(zip(axes, self.curves.items())):
+            style = {"color": color(i), "linestyle": DASHES[i], "marker": MARKERS[i]}
+            ax.plot(self.k, values, **style)
+            if name in self.votes:
+                ax.axvline(self.votes[name], color="0.6", linewidth=0.8)
+            ax.set_ylabel(name)
+            ax.spines[["top", "right"]].set_visible(False)
+        axes[-1].set_xlabel("clusters")
+        axes[0].set_title(self.verdict(), fontsize=10)
+        figure.tight_layout()
+        with atomic(path) as file:
+            figure.savefig(file, format="png", dpi=120)
+        plt.close(figure)
+
+
+def select_k(
+    X: Any,
+    ks: Iterable[int] = range(2, 21),
+    *,
+    method: str | type = DEFAULT,
+    seeds: int = 2,
+    **settings: Any,
+) -> Curves:
+    """How many clusters do these rows have?
+
+    Parameters
+    ----------
+    X : rows, as for `fit`, or what `load_data` returns
+    ks : numbers of clusters to try, at least two of them
+    method : key or class of the method that is fitted
+    seeds : fits at each k, at least 2
+    **settings : parameters of the method
+
+    Returns
+    -------
+    Curves
+        `answer` is the k on which the curves agree, or None where there is no clear answer;
+        `verdict()` says so in a sentence, `curves` has the numbers and `draw(path)` a picture.
+    """
+    cls: Any = get(method) if isinstance(method, str) else method
+    tried = sorted(set(ks))
+    if len(tried) < 2 or tried[0] < 2:
+        raise ValueError(f"ks={tried}: give at least two numbers of clusters, each 2 or more")
+    if isinstance(X, Dataset):
+        X = X.X
+    X = X if hasattr(X, "shape") and hasattr(X, "dtype") else np.asarray(X)
+    seen = round(SHARE * X.shape[0])
+    if tried[-1] > seen:
+        raise ValueError(
+            f"each fit sees {seen} of the {X.shape[0]} rows, but the largest of ks is {tried[-1]}; "
+            "lower it or give more rows"
+        )
+
+    def make(k: int, seed: int) -> Any:
+        return cls(n_clusters=k, random_state=seed, **settings)
+
+    return study(make, X, tried, tuple(range(seeds)))
+
 
 def study(make: Any, X: Any, ks: list[int], seeds: tuple[int, ...] = (0, 1), tell: Any = None):
     """Fit at each k with each seed and draw the curves.
@@ -80,14 +151,18 @@ def study(make: Any, X: Any, ks: list[int], seeds: tuple[int, ...] = (0, 1), tel
     """
     if len(seeds) < 2:
         raise ValueError(f"{len(seeds)} seed is too few to see what is stable; give 2 or more")
-    first = make(ks[0], seeds[0])
-    X = encode(first, X, reset=True)  # texts, or rows for an encoder, become numbers once for all
-    z, rows = _raw(X, first.scale)
+    # texts, or rows for an encoder, become numbers once for all
+    X = encode(make(ks[0], seeds[0]), X, reset=True)
+    z: Any = None
+    rows: Any = None
     found = Curves(list(ks), {name: [] for name in CURVES[:2]})
     labels = None
     for k in ks:
         models = [make(k, seed).set_params(encoder=None) for seed in seeds]
-        labels = [m.fit(X[_most(X, seed)]).predict(X) for m, seed in zip(models, seeds)]
+        models = [model.fit(X[_most(X, seed)]) for model, seed in zip(models, seeds)]
+        if z is None:
+            z, rows = _seen(X, models[0])
+        labels = [model.predict(X) for model in models]
         pairs = [adjusted_rand_score(a, b) for i, a in enumerate(labels) for b in labels[:i]]
         found.curves["stability"].append(float(np.mean(pairs)))
         found.curves["silhouette"].append(_silhouette(z, labels[0][rows]))
@@ -121,29 +196,6 @@ def merge_curve(z: np.ndarray, labels: np.ndarray, ks: list[int]) -> list[float]
     return [bend(k) for k in ks]
 
 
-def draw(found: Curves, path: Any) -> None:
-    """The curves under each other as a picture; the preferred k of each is marked."""
-    import matplotlib.pyplot as plt
-
-    from .plot import DASHES, MARKERS, color
-    from .storage.atomic import atomic
-
-    figure, axes = plt.subplots(len(found.curves), 1, sharex=True, figsize=(6, 6))
-    for i, (ax, (name, values)) in enumerate(zip(axes, found.curves.items())):
-        style = {"color": color(i), "linestyle": DASHES[i], "marker": MARKERS[i]}
-        ax.plot(found.k, values, **style)
-        if name in found.votes:
-            ax.axvline(found.votes[name], color="0.6", linewidth=0.8)
-        ax.set_ylabel(name)
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[-1].set_xlabel("clusters")
-    axes[0].set_title(found.verdict(), fontsize=10)
-    figure.tight_layout()
-    with atomic(path) as file:
-        figure.savefig(file, format="png", dpi=120)
-    plt.close(figure)
-
-
 def _most(X: Any, seed: int) -> np.ndarray:
     """Rows of one fit: most of them, others for each seed."""
     n = X.shape[0]
@@ -151,23 +203,14 @@ def _most(X: Any, seed: int) -> np.ndarray:
     return np.sort(picked)
 
 
-def _raw(X: Any, scale: str) -> tuple[np.ndarray, np.ndarray]:
-    """Common ground for all k: principal components of a sample of the rows, and which rows.
-
-    They are scaled as the fits scale them, or the column with the largest numbers would decide.
-    """
-    n = X.shape[0]
-    rows = np.linspace(0, n - 1, min(n, ROWS)).astype(np.int64)
-    part = X[rows]
-    if hasattr(part, "toarray"):  # sparse columns share a unit
-        part = np.asarray(part.toarray(), np.float32)
-    else:
-        part = np.asarray(part)
-        part = fit_scaling(part, scale).apply(part)
-    flat = part.reshape(len(part), -1)
-    if min(flat.shape) > PARTS:
-        flat = PCA(PARTS, random_state=0).fit_transform(flat)
-    return np.ascontiguousarray(flat, np.float32), rows
+def _seen(X: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:  # -> (m, d), (m,)
+    """Common ground for all k: a sample of the rows as the method sees them, and which rows."""
+    rows = sample(X.shape[0], ROWS)
+    some = pick(X, rows)
+    z = plain_kmeans(model, some, n_clusters=1, n_init=1).fit(some).transform(some)
+    if min(z.shape) > PARTS:
+        z = PCA(PARTS, random_state=0).fit_transform(z)
+    return np.ascontiguousarray(z, np.float32), rows
 
 
 def _silhouette(z: np.ndarray, labels: np.ndarray) -> float:

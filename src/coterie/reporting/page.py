@@ -14,6 +14,7 @@ from coterie.storage.tensors import write_bytes
 from . import baselines, charts, maps, model_pictures, sections, sentences
 from .all_cards import deck
 from .cluster_stats import gather, raw_parts
+from .doubts import ground_doubts
 from .encode import b64, bytes_of, pack_ids, policy
 from .row_pictures import Canvas, sprites
 
@@ -26,7 +27,7 @@ def write(run_dir, model, dataset, labels=None, out=None, verbose=0):
 
     Parameters
     ----------
-    run_dir : path
+    run_dir : path, or None for a model that has no run folder
         The run folder; ``run.toml`` and ``embedding.npy`` in it are used when they are there.
     model : fitted estimator
     dataset : coterie.data.Dataset
@@ -41,8 +42,8 @@ def write(run_dir, model, dataset, labels=None, out=None, verbose=0):
     -------
     path : pathlib.Path
     """
-    run_dir = Path(run_dir)
-    out = Path(out) if out else run_dir / "report.html"
+    run_dir = None if run_dir is None else Path(run_dir)
+    out = Path(out) if out else (run_dir or Path()) / "report.html"
     seed = int(getattr(model, "seed_", 0) or 0) % 2**31
     with Progress(verbose) as progress:
         progress.phase("report", total_steps=100)
@@ -53,9 +54,13 @@ def write(run_dir, model, dataset, labels=None, out=None, verbose=0):
 
 
 def _page(run_dir, model, dataset, labels, seed, step):
-    facts = gather(model, dataset, _embedding(run_dir, len(dataset.ids)), seed)
+    facts = gather(model, dataset, _array(run_dir, "embedding.npy"), seed)
     step(10)
-    beside = baselines.compare(facts, dataset.X, seed)
+    beside = baselines.compare(facts, model, dataset.X, seed)
+    step(20)
+    seen = ground_doubts(facts.ground, facts.labels) if facts.ground else []
+    agreement = facts.ground.agreement(facts.labels) if facts.ground else {}
+    notes = list(getattr(model, "notes_", ()))
     step(25)
     raw = next((b["labels"] for b in beside if b["key"] == "raw"), None)
     parts = raw_parts(facts, raw) if raw is not None else {}
@@ -80,7 +85,8 @@ def _page(run_dir, model, dataset, labels, seed, step):
             ("cluster space", "shared space"),
         )
     step(90)
-    near = maps.nearest_rows(run_dir / "neighbours.npy", facts.z, seed)
+    graph = _array(run_dir, "neighbours.npy")
+    near = maps.nearest_rows(getattr(model, "neighbours_", graph), facts.z, seed)
     data = {
         "n": facts.n,
         "k": facts.k,
@@ -105,10 +111,10 @@ def _page(run_dir, model, dataset, labels, seed, step):
         page_title=f"{sentences.headline(facts)}: {facts.name}",
         crumb=f"{facts.name} · {title}",
         headline=sentences.headline(facts),
-        sentences=sentences.sentences(facts, title, beside),
-        warnings=sentences.warnings(
-            facts, getattr(model, "history_", ()), getattr(model, "notes_", ())
+        sentences=sentences.sentences(
+            facts, title, beside, doubtful=bool(seen) or any(map(sentences.starved, notes))
         ),
+        warnings=sentences.warnings(facts, getattr(model, "history_", ()), notes, seen),
         first_look=sentences.first_look(parts),
         tiles=sections.tiles(facts, model),
         size_bar=charts.size_bar(facts.sizes),
@@ -126,6 +132,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         paths=bool(paths),
         spaces=spaces,
         baselines=sections.baseline_rows(beside),
+        families=sections.family_rows(agreement),
         second=sections.second_opinion(facts, model),
         label_free=sections.label_free(facts, model, dataset),
         confidence_note=sections.confidence_note(facts),
@@ -133,7 +140,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         curves=sections.curves(getattr(model, "history_", ())),
         cost=sections.cost(model),
         evaluation=sections.evaluation(facts, labels, dataset),
-        load_path=str(run_dir),
+        load_path=str(run_dir) if run_dir else "",
         shape_note=sections.shape_note(dataset, model),
         params=sections.params(model),
         made=sections.made(model, dataset, _run_toml(run_dir)),
@@ -143,11 +150,11 @@ def _page(run_dir, model, dataset, labels, seed, step):
 
 def render(template, scripts, data, **values):
     """Fill a template of the package; style and scripts are inlined and pinned by their hash."""
-    files = resources.files("coterie.report")
+    files = resources.files("coterie.reporting")
     style = files.joinpath("static/page.css").read_text("utf-8") + css()
     script = "\n".join(files.joinpath(f"static/{name}").read_text("utf-8") for name in scripts)
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("coterie.report", "templates"),
+        loader=jinja2.PackageLoader("coterie.reporting", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -195,15 +202,19 @@ def _map_note(facts, placed, sheet):
     return note
 
 
-def _embedding(run_dir, n):
+def _array(run_dir, name):
+    """An array of the run folder, or None."""
+    if run_dir is None:
+        return None
     try:
-        z = np.load(run_dir / "embedding.npy", mmap_mode="r", allow_pickle=False)
+        return np.load(run_dir / name, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
         return None
-    return z if len(z) == n else None
 
 
 def _run_toml(run_dir):
+    if run_dir is None:
+        return {}
     try:
         return tomllib.loads((run_dir / "run.toml").read_text("utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):

@@ -5,8 +5,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.metrics import silhouette_samples
 
+from coterie.common_ground import Ground
+from coterie.estimator.encoding import encode
+
 from .maps import sample_rows
 
+NO_BREAK = "\u00a0"  # a space at which no line ends
+LEAST_ROWS = 20  # fewer have no neighbourhoods
+LINKS = 10  # links of nearest rows across a border below which nothing joins two groups
 SILHOUETTE_ROWS = 4000
 BORDER = 0.5  # a row is borderline when its second choice has at least half the first one's weight
 NO_GAP = 0.85  # density half-way between two centres, relative to the density at the centres
@@ -33,6 +39,7 @@ class Facts:
     silhouette: np.ndarray  # (k,) mean over a sample, nan where unknown
     nearest: list = field(default_factory=list)  # per group: [(other, distance, gap), ...]
     reasons: list = field(default_factory=list)  # per group: why to look twice
+    ground: Ground | None = None  # the data's own features; None where nothing can be compared
 
     @property
     def noun(self):
@@ -85,7 +92,11 @@ def gather(model, dataset, embedding=None, seed=0):
         silhouette=_silhouette(z, labels, k, seed),
     )
     facts.nearest = _nearest(facts)
-    facts.reasons = [_reasons(facts, j) for j in range(k)]
+    if 2 <= facts.used <= n // 2 and n >= LEAST_ROWS:
+        seen = X if getattr(model, "encoder", None) is None else encode(model, X, reset=False)
+        facts.ground = Ground(seen, facts.used, seed)
+    apart = _apart(facts)
+    facts.reasons = [_reasons(facts, j, apart) for j in range(k)]
     return facts
 
 
@@ -182,7 +193,16 @@ def raw_parts(facts, raw_labels):
     return out
 
 
-def _reasons(facts, j):
+def _apart(facts):
+    """Pairs of groups that hardly any two nearest rows join.
+
+    `gap` looks along a line: groups that are not round can overlap there and have a gap.
+    """
+    borders = facts.ground.borders(facts.labels) if facts.ground else []
+    return {frozenset((a, b)) for _, links, a, b in borders if links < LINKS}
+
+
+def _reasons(facts, j, apart):
     """Plain words on why group `j` deserves a second look."""
     size = int(facts.sizes[j])
     if size == 0:
@@ -200,7 +220,7 @@ def _reasons(facts, j):
             f"{percent(torn)} of its members could as well be elsewhere, "
             f"mostly in group {int(rivals.argmax())}"
         )
-    crowded = [i for i, _, g in facts.nearest[j] if g > NO_GAP]
+    crowded = [i for i, _, g in facts.nearest[j] if g > NO_GAP and frozenset((i, j)) not in apart]
     if crowded:
         reasons.append(f"no gap to {groups(crowded)}: may be one group cut in two")
     if facts.silhouette[j] < 0.05:
@@ -223,8 +243,8 @@ def groups(numbers, most=6):
 
 
 def percent(share):
-    """A share for reading: 12 %, 0.4 %, under 0.1 %."""
+    """A share for reading: 12 %, 0.4 %, under 0.1 %; number and sign stay on one line."""
     value = 100 * share
     if 0 < value < 0.1:
-        return "under 0.1 %"
-    return f"{value:.0f} %" if value >= 1 or value == 0 else f"{value:.1f} %"
+        return f"under{NO_BREAK}0.1{NO_BREAK}%"
+    return f"{value:.{0 if value >= 1 or value == 0 else 1}f}{NO_BREAK}%"

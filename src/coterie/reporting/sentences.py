@@ -10,10 +10,15 @@ def headline(facts):
     return f"{count(facts.n, facts.noun)} in {facts.used} group{'' if facts.used == 1 else 's'}"
 
 
-def sentences(facts, title, baselines):
-    """A handful of sentences for a reader who has never heard of the method."""
+def sentences(facts, title, baselines, doubtful=False):
+    """A handful of sentences for a reader who has never heard of the method.
+
+    `doubtful` says that there is reason not to repeat the method's praise of itself.
+    """
     out = [_made(facts, title), _sizes(facts)]
-    if facts.has_rivals:
+    if doubtful:
+        out.append("How sure the method is of itself says little here: see below why.")
+    elif facts.has_rivals:
         torn = float((facts.rivalry >= BORDER).mean())
         out.append(
             f"{percent(1 - torn)} of the {facts.noun}s sit clearly in one group; "
@@ -70,12 +75,13 @@ def _against(agreement):
     )
 
 
-def warnings(facts, history=(), notes=()):
+def warnings(facts, history=(), notes=(), seen=()):
     """Things to distrust, worst first: dicts with level (bad, look), text and groups.
 
-    `notes` are what the fit itself had to say.
+    `notes` are what the fit itself had to say, `seen` the doubts of `ground_doubts`.
     """
-    out = []
+    out = [_warn("bad", f"{note}.", []) for note in notes if starved(note)]
+    out += [_warn("bad", f"{text}.", numbers) for text, numbers in seen]
     empty = np.flatnonzero(facts.sizes == 0)
     if len(empty):
         out.append(_warn("bad", f"{groups(empty)} got no {facts.noun} at all.", empty))
@@ -109,8 +115,13 @@ def warnings(facts, history=(), notes=()):
         out.append(_warn("look", f"{groups(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
-    out.extend(_warn("look", f"{note}.", []) for note in notes)
+    out.extend(_warn("look", f"{note}.", []) for note in notes if not starved(note))
     return out
+
+
+def starved(note):
+    """Whether a note of a fit says that its time was too short."""
+    return note.startswith("the time budget ended")
 
 
 def first_look(parts):

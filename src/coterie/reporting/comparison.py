@@ -1,4 +1,4 @@
-"""`compare`: one page over several runs on the same data."""
+"""One page over several results on the same data, on ground that is fair to all of them first."""
 
 from pathlib import Path
 from statistics import median
@@ -7,11 +7,14 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
+from coterie import metrics
+from coterie.common_ground import Ground
 from coterie.palette import PALETTE
 from coterie.storage.tensors import write_bytes
 
 from . import charts, maps
 from .all_cards import number
+from .cluster_stats import LEAST_ROWS
 from .encode import b64
 from .page import pack_map, render
 from .sections import duration
@@ -19,10 +22,11 @@ from .sections import duration
 MAP_ROWS = 8000
 MOST_MAPS = 12
 MOST_PAIRS = 40
-HIGHER_IS_BETTER = {"silhouette", "acc", "nmi", "nmi_geo", "ari"}
+# not the silhouette in a method's own embedding, which was made to be high
+HIGHER_IS_BETTER = {"silhouette_on_the_data", "neighbours_kept", "acc", "nmi", "nmi_geo", "ari"}
 
 
-def compare(results, out):
+def write(results, out, X=None):
     """Write a page that compares runs.
 
     Parameters
@@ -31,6 +35,8 @@ def compare(results, out):
         Each with name (of the data), method, seed, params, scores (against known labels, or
         None), label_free, seconds, labels, and optionally embedding.
     out : path
+    X : rows, optional
+        With them every result is scored on the same features of the data.
 
     Returns
     -------
@@ -42,6 +48,8 @@ def compare(results, out):
     sizes = {len(r["labels"]) for r in results}
     if len(sizes) > 1:
         raise ValueError(f"results have {sorted(sizes)} rows; compare runs on the same data")
+    if X is not None:
+        results = _on_common_ground(results, X)
     methods = list(dict.fromkeys(r["method"] for r in results))
     grouped = {m: [r for r in results if r["method"] == m] for m in methods}
     shown = [r for r in _first_seeds(grouped) if r.get("embedding") is not None][:MOST_MAPS]
@@ -53,6 +61,7 @@ def compare(results, out):
         crumb=f"{results[0]['name']} · comparison",
         headline=f"{len(methods)} method{'s' * (len(methods) > 1)} on {results[0]['name']}",
         sentences=_sentences(grouped, results),
+        fair=_tables(grouped, "fair"),
         free=_tables(grouped, "label_free"),
         known=_tables(grouped, "scores"),
         costs=_costs(grouped),
@@ -65,6 +74,53 @@ def compare(results, out):
     out.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(out, page.encode("utf-8", "replace"))
     return out
+
+
+def results_of(models, dataset, labels=None):
+    """Fitted models as `write` wants results; a dict names them, else their keys do."""
+    if not isinstance(models, dict):
+        keys = [getattr(m, "key", "") or type(m).__name__ for m in models]
+        models = {key: [m for m, k in zip(models, keys) if k == key] for key in keys}
+    truth = dataset.labels if labels is None else np.unique(labels, return_inverse=True)[1]
+    out = []
+    for name, group in models.items():
+        for model in group if isinstance(group, (list, tuple)) else [group]:
+            found = np.asarray(model.labels_)
+            if found.shape != (len(dataset),):
+                raise ValueError(
+                    f"{name} was fitted on {len(found)} rows, but X has {len(dataset)}; "
+                    "give the rows that all models were fitted on"
+                )
+            z = np.asarray(model.transform(dataset.X))
+            out.append(
+                {
+                    "name": dataset.name,
+                    "method": name,
+                    "seed": getattr(model, "seed_", 0),
+                    "params": model.get_params(deep=False),
+                    "scores": None if truth is None else metrics.scores(truth, found),
+                    "label_free": metrics.label_free(z, found, n_clusters=model.n_clusters),
+                    "seconds": getattr(model, "seconds_", None),
+                    "labels": found,
+                    "embedding": z,
+                }
+            )
+    return out
+
+
+def _on_common_ground(results, X):
+    """Each result with its scores on the data's own features."""
+    k = max(2, max(len(np.unique(r["labels"])) for r in results))
+    if len(results[0]["labels"]) < LEAST_ROWS:
+        return results
+    ground = Ground(X, k)
+
+    def fair(labels):
+        labels = np.asarray(labels)
+        found = ground.silhouette(labels), ground.kept(labels)
+        return dict(zip(("silhouette_on_the_data", "neighbours_kept"), found))
+
+    return [r | {"fair": fair(r["labels"])} for r in results]
 
 
 def _first_seeds(grouped):
@@ -119,7 +175,7 @@ def _tables(grouped, field):
         }
         everything = [v for vs in values.values() for v in vs]
         low, high = min(everything), max(everything)
-        if field == "scores" or name == "silhouette":
+        if field in ("scores", "fair") or name == "silhouette":
             low, high = min(0.0, low), max(1.0, high)
         medians = {m: median(vs) for m, vs in values.items() if vs}
         best = max(medians.values()) if name in HIGHER_IS_BETTER else None

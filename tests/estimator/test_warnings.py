@@ -1,0 +1,57 @@
+"""A result that is worse than it looks says so: too few clusters, or clusters drawn by lot."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import coterie
+from conftest import quick
+from coterie.cli import main
+from coterie.train.rows import Rows, clusters_kept
+from coterie.train.scaling import fit_scaling
+
+
+def test_fewer_clusters_than_asked_are_told_in_python(blobs):
+    X = np.repeat(np.eye(3, dtype=np.float32), 20, axis=0)  # three kinds of rows, five asked for
+    with pytest.warns(UserWarning, match="KMeans uses 3 of 5 clusters; ask for 3 or fewer"):
+        model = quick("kmeans", 5).fit(X)
+    assert model.notes_ == ["KMeans uses 3 of 5 clusters"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert quick("kmeans", 3).fit(blobs[0]).notes_ == []
+
+
+def test_fewer_clusters_than_asked_are_told_on_the_command_line(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.repeat(np.eye(3, dtype=np.float32), 20, axis=0))
+    words = ["fit", str(tmp_path / "x.npy"), "--method", "kmeans", "--clusters", "5"]
+    assert main([*words, "--out", str(tmp_path / "r"), "--report"]) == 0
+    told = capsys.readouterr()
+    assert (told.out + told.err).count("uses 3 of 5 clusters") == 1
+    assert "3 of 5 clusters used" in told.out
+    assert main([*words, "--out", str(tmp_path / "q"), "--quiet"]) == 0
+    assert "uses 3 of 5 clusters" in capsys.readouterr().err
+
+
+class Lottery(coterie.AEKMeans):
+    """Labels that have nothing to do with the rows."""
+
+    def assign(self, latents, head):
+        code = (latents * 1e4).sum(1).abs().long() % self.n_clusters
+        return torch.nn.functional.one_hot(code, self.n_clusters).float()
+
+
+def test_a_fit_that_ends_at_chance_says_so(digits):
+    X = digits[0][:600].astype(np.float32)
+    with pytest.warns(UserWarning, match="ended near chance: beyond chance, . % of"):
+        Lottery(10, random_state=0, **coterie.AEKMeans.tiny).fit(X)
+
+
+def test_neighbours_kept_by_hand():
+    X = np.concatenate([np.arange(60.0), 1000 + np.arange(60.0)])[:, None].astype(np.float32)
+    rows = Rows(X, fit_scaling(X, "none"))
+    halves = np.repeat([0, 1], 60)
+    assert clusters_kept(rows, halves, 0) == pytest.approx(1)
+    assert abs(clusters_kept(rows, np.random.default_rng(0).permutation(halves), 0)) < 0.1
+    assert np.isnan(clusters_kept(rows, np.zeros(120, int), 0))
