@@ -150,11 +150,12 @@ def test_training_that_fails_brings_the_old_run_back(finished, tmp_path, capsys)
 
 
 def test_a_stopped_overwrite_can_go_on_and_leaves_nothing_of_the_old_run(
-    finished, data, tmp_path, monkeypatch
+    finished, data, tmp_path, capsys, monkeypatch
 ):
     from coterie.train.engine import Engine
 
     Path(finished, "model.onnx").write_text("of the old model")
+    old = snapshot(finished)
     words = ["fit", data, "--method", "dec", "--clusters", "3", "--hidden", "4", "--epochs", "1"]
     words += ["--pretrain-epochs", "1", "--checkpoint-seconds", "0", "--quiet", "--out", finished]
     save = Engine._save
@@ -165,7 +166,13 @@ def test_a_stopped_overwrite_can_go_on_and_leaves_nothing_of_the_old_run(
 
     monkeypatch.setattr(Engine, "_save", save_and_stop)
     assert main([*words, "--overwrite"]) == 130
-    assert main(["predict", finished, data]) == 2  # the old model is not taken for the new one
+    capsys.readouterr()
+    assert main(["predict", finished, data]) == 0  # with the old model, which stands
+    captured = capsys.readouterr()
+    assert captured.out.encode() == old["labels.csv"]
+    assert f"a fit that shall replace {finished} is not finished yet" in captured.err
+    assert main(words) == 2
+    assert "--resume to finish it or --overwrite" in capsys.readouterr().err
     monkeypatch.setattr(Engine, "_save", save)
     assert main(["fit", "--resume", "--out", finished, "--quiet"]) == 0
     assert main([*words[:-1], str(tmp_path / "fresh")]) == 0
@@ -235,10 +242,15 @@ def test_data_without_labels_cannot_be_evaluated(finished, capsys):
     assert "no labels of its own" in refused(capsys, "evaluate", finished)
 
 
-def test_a_half_written_run_does_not_load(finished, data, capsys):
+def test_a_half_written_run_does_not_load(finished, data, tmp_path, capsys):
+    from coterie.storage import runs
+
+    with pytest.raises(KeyboardInterrupt), runs.writing(tmp_path / "half", {}):
+        raise KeyboardInterrupt
+    assert "--resume" in refused(capsys, "predict", tmp_path / "half", data)
     path = Path(finished, "run.toml")
-    path.write_text(path.read_text().replace('"done"', '"running"'))
-    assert "--resume" in refused(capsys, "predict", finished, data)
+    path.write_text(path.read_text().replace("seed = 0", "seed = 1"))
+    assert "run.toml is damaged" in refused(capsys, "predict", finished, data)
 
 
 def test_a_folder_that_cannot_be_written(data, tmp_path, capsys):

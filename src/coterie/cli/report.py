@@ -22,6 +22,7 @@ def write(finished: runs.Run, labels, verbose: int = 0):
     import coterie
     from coterie import report
 
+    finished.verify()
     dataset = reload(finished)
     if labels is None:
         labels = dataset.labels  # shown as evaluation, where the data know their classes

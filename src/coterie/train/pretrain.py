@@ -14,7 +14,8 @@ from ..math.augment import dropout_rows
 from ..math.losses import squared_error
 from ..runtime.processes import all_gather, current
 from ..runtime.rng import torch_rng
-from ..storage.tensors import StateError, pack, unpack, write_bytes
+from ..storage.atomic import sweep
+from ..storage.tensors import StateError, check_fit, pack, unpack, write_bytes
 from .batch import Batch, Terms
 from .head import Head
 from .optim import Optim
@@ -164,17 +165,17 @@ class Cache:
     def _store(self, engine: "Engine") -> None:
         if engine.world.leader:
             about = {"seconds": sum(engine.seconds.values()), "history": engine.history}
+            sweep(self.path.parent)
             write_bytes(self.path, pack(engine.network.state_dict(), about))
 
     def _load(self, engine: "Engine") -> None:
         if engine.world.leader or self.path.exists():
-            tensors, about = unpack(self.path)
             try:
-                engine.network.load_state_dict(tensors)
-            except RuntimeError as err:
-                raise StateError(
-                    f"{self.path} does not fit this network; delete it ({err})"
-                ) from None
+                tensors, about = unpack(self.path)
+                check_fit(tensors, engine.network.state_dict(), str(self.path))
+            except StateError as err:
+                raise StateError(f"{err}; delete it, and it is made anew") from None
+            engine.network.load_state_dict(tensors)
             engine.history, engine.seconds = about["history"], {"pretrain": about["seconds"]}
             engine.lent = about["seconds"]
         engine.world.broadcast(list(engine.network.state_dict().values()))
