@@ -12,6 +12,7 @@ import warnings
 from importlib import import_module
 
 from coterie.runtime.hints import did_you_mean
+from coterie.runtime.terminal import printable
 
 from .method_args import UsageError
 
@@ -97,10 +98,9 @@ def _explain(error: Exception) -> int:
         code, text = 2, str(error)
         if not isinstance(error, TrainingError):
             code, text = 1, f"unexpected {type(error).__name__}: {text} (--debug shows where)"
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    print("coterie: " + "\n".join(lines), file=sys.stderr)
+    print(f"coterie: {printable(text)}", file=sys.stderr)
     return code
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):
-    print(f"coterie: note: {message}", file=sys.stderr)
+    print(f"coterie: note: {printable(message)}", file=sys.stderr)

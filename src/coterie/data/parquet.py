@@ -19,6 +19,7 @@ from .chunks import release
 from .dataset import Dataset
 from .errors import DataError, listed
 from .frames import ArrowTable, from_columns
+from .limits import check_regular, check_unpacked
 from .options import TABLE, Options
 from .tables import refuse
 
@@ -59,8 +60,11 @@ class ParquetTable(ArrowTable):
         self.files, self.notice = files, ask.notice
         self.rows, schemas, self.index = 0, [], []
         for file in files:
+            check_regular(file)
             with ParquetFile(file) as part:
-                self.rows += part.metadata.num_rows
+                rows, columns = part.metadata.num_rows, part.metadata.num_columns
+                check_unpacked(file, file.stat().st_size, 8 * rows * columns)
+                self.rows += rows
                 schemas.append(part.schema_arrow.names)
                 about = part.schema_arrow.pandas_metadata or {}
                 # a counted index (0, 1, ...) is described there, any other is a column of the file
