@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from ..data.arrays import channels_last, from_tensor
+from ..data.arrays import channels_last, check_sparse, from_tensor
 from ..data.dataset import Dataset
 from ..data.frames import check_columns, is_frame
 from ..data.options import warn
@@ -26,6 +26,8 @@ from ..train.scaling import check_finite, fit_scaling
 from . import saving
 from .paper import published
 from .params import check_params, param
+from .result import check_numbers
+from .streams import guarded_draws
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param, dataclasses.field))
@@ -107,10 +109,10 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
         self.history_: list[dict] = []
         self.seconds_: dict[str, float] = {}
         self.notes_: list[str] = []
-        # nothing outside notices our random numbers, whatever a user's module draws
         begin = time.perf_counter()
-        with torch.random.fork_rng(devices=[]):
+        with guarded_draws(self):
             self._fit(rows)
+        check_numbers(self)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
         self._check_labels()
@@ -194,6 +196,8 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             )
         if is_frame(X):
             check_columns(X)
+        if sp.issparse(X):
+            check_sparse(X, "X")
         if isinstance(X, np.ndarray) and X.ndim == 4:
             X = channels_last(X, "X", warn)
         if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:

@@ -11,6 +11,7 @@ from torch import nn
 
 from ..estimator.deep import DeepClusterer
 from ..estimator.params import param
+from ..estimator.streams import guarded_draws
 from ..math.centers import KMeansResult, kmeans, within_scatter
 from ..math.losses import squared_error
 from ..train.batch import Batch, Terms, View
@@ -204,7 +205,7 @@ class DEKM(DeepClusterer):
         """
         rows = self._rows(X)
         self._n_rows = rows.n
-        with torch.random.fork_rng(devices=[]):
+        with guarded_draws(self):
             engine = self._run(rows, self.network_, self._decoding(epochs), head=self.head_)
         self.history_ += engine.history
         for name, seconds in engine.seconds.items():
