@@ -165,6 +165,21 @@ def test_a_parquet_bomb(tmp_path):
         load(tmp_path / "x.parquet")
 
 
+def test_a_damaged_unpacked_parquet_file_is_told(tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.setenv("COTERIE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("coterie.data.parquet.UNPACKED_ABOVE", 100)
+    pd.DataFrame({"a": np.arange(99.0), "b": np.arange(99.0)}).to_parquet(tmp_path / "x.parquet")
+    rows = np.array(load(tmp_path / "x.parquet", notice=print).X)
+    (path,) = (tmp_path / "cache").glob("*.npy")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+    with pytest.raises(DataError, match=r"parquet-.* is damaged.*delete it"):
+        load(tmp_path / "x.parquet")
+    path.unlink()
+    assert np.array_equal(load(tmp_path / "x.parquet", notice=print).X, rows)
+
+
 def test_many_columns_take_time_in_proportion(tmp_path):
     """No list of names is searched for each name of it: that shows in the number of comparisons."""
     compared = [0]

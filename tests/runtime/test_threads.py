@@ -95,3 +95,15 @@ def test_an_own_stream_is_the_one_that_torch_would_draw():
     with own_stream(11):
         assert all(torch.equal(a, b) for a, b in zip(draw(), known))
     assert states() == before
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_one_and_two_threads_give_the_same_labels(key, digits):
+    """Sums are split among threads, so bits may differ; labels of the same seed may not."""
+    from coterie.storage.runs import threads_held
+
+    X, found = digits[0][:400].astype(np.float32), []
+    for threads in (1, 2):
+        with threads_held(threads):
+            found.append(quick(key, 10).fit(X).labels_)
+    assert np.array_equal(*found)

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from coterie.storage.atomic import sync_folder, write_atomic
+from coterie.storage.seals import digest_of
+
 from .chunks import release
 from .dataset import Dataset
 from .errors import DataError, listed
@@ -49,6 +52,13 @@ def cache_folder() -> Path:
         return Path(os.environ["COTERIE_CACHE"]).expanduser()
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "coterie"
+
+
+def _check_seal(path: Path) -> None:
+    """Refuse an unpacked file that is not what was written; the first version sealed none."""
+    seal = path.with_suffix(".digest")
+    if seal.is_file() and seal.read_bytes() != digest_of(path).encode():
+        raise DataError(f"{path} is damaged: its digest does not match; delete it to unpack again")
 
 
 class ParquetTable(ArrowTable):
@@ -125,6 +135,7 @@ class ParquetTable(ArrowTable):
                 fcntl.flock(lock, fcntl.LOCK_EX)  # the other processes of a fit wait here
                 if not path.exists():
                     self._unpack(path, numeric, fitted)
+                _check_seal(path)
         except OSError as error:
             raise DataError(
                 f"{self.name} is too large for memory and cannot be unpacked into {folder}: "
@@ -154,7 +165,9 @@ class ParquetTable(ArrowTable):
             start += len(block)
             out.flush()
             release(out)
+        write_atomic(path.with_suffix(".digest"), digest_of(unfinished).encode())
         os.replace(unfinished, path)
+        sync_folder(path.parent)
 
     def _blocks(self, columns: list[str]):
         import pyarrow as pa
