@@ -109,7 +109,7 @@ def answer(shop: Workshop, name: str):
 def flips(shop: Workshop, rng: np.random.Generator, trial: int) -> str:
     """Damage one file of ours; every answer must be the sound one or a refusal that names it."""
     made = targets(shop)
-    name = ("table", "text", "stopped", "cache")[int(rng.choice(4, p=[0.45, 0.25, 0.2, 0.1]))]
+    name = ("table", "text", "stopped", "cache")[int(rng.choice(4, p=[0.6, 0.25, 0.1, 0.05]))]
     root = shop.stopped if name == "stopped" else made[name][0]
     files = sorted(p for p in root.rglob("*") if p.is_file() and p.name != ".lock")
     path = files[int(rng.integers(len(files)))]

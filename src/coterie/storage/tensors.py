@@ -54,8 +54,8 @@ def pack(tensors: dict[str, torch.Tensor], about: dict) -> bytes:
     tensors = {
         k: v.clone() if v.untyped_storage().nbytes() != v.nbytes else v for k, v in tensors.items()
     }
-    about = json.dumps({"digest": UNSEALED, **about})
-    content = pack_tensors(tensors, metadata={"coterie.sealed": about})
+    described = json.dumps({"digest": UNSEALED, **about})
+    content = pack_tensors(tensors, metadata={"coterie.sealed": described})
     at = content.index(MARK) + len(MARK)
     return content[:at] + digest(content).encode() + content[at + len(UNSEALED) :]
 
