@@ -127,7 +127,14 @@ class OnnxModel:
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
         providers = ["CPUExecutionProvider"]
-        self.session = onnxruntime.InferenceSession(os.fspath(path), options, providers=providers)
+        try:
+            self.session = onnxruntime.InferenceSession(
+                os.fspath(path), options, providers=providers
+            )
+        except Exception as error:  # onnxruntime's own, which share no base
+            raise ExportError(
+                f"{path} is damaged or not an ONNX model ({type(error).__name__}); export it again"
+            ) from error
 
     def predict(self, X: Any) -> np.ndarray:  # (n,) int64
         return self._run(X, "labels")[0]

@@ -44,7 +44,8 @@ def refused(capsys, *words) -> str:
 
 
 def snapshot(folder) -> dict:
-    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    files = (path for path in sorted(Path(folder).iterdir()) if path.is_file())
+    return {path.name: path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize(
@@ -150,11 +151,12 @@ def test_training_that_fails_brings_the_old_run_back(finished, tmp_path, capsys)
 
 
 def test_a_stopped_overwrite_can_go_on_and_leaves_nothing_of_the_old_run(
-    finished, data, tmp_path, monkeypatch
+    finished, data, tmp_path, capsys, monkeypatch
 ):
     from coterie.train.engine import Engine
 
     Path(finished, "model.onnx").write_text("of the old model")
+    old = snapshot(finished)
     words = ["fit", data, "--method", "dec", "--clusters", "3", "--hidden", "4", "--epochs", "1"]
     words += ["--pretrain-epochs", "1", "--checkpoint-seconds", "0", "--quiet", "--out", finished]
     save = Engine._save
@@ -165,7 +167,13 @@ def test_a_stopped_overwrite_can_go_on_and_leaves_nothing_of_the_old_run(
 
     monkeypatch.setattr(Engine, "_save", save_and_stop)
     assert main([*words, "--overwrite"]) == 130
-    assert main(["predict", finished, data]) == 2  # the old model is not taken for the new one
+    capsys.readouterr()
+    assert main(["predict", finished, data]) == 0  # with the old model, which stands
+    captured = capsys.readouterr()
+    assert captured.out.encode() == old["labels.csv"]
+    assert f"a fit that shall replace {finished} is not finished yet" in captured.err
+    assert main(words) == 2
+    assert "--resume to finish it or --overwrite" in capsys.readouterr().err
     monkeypatch.setattr(Engine, "_save", save)
     assert main(["fit", "--resume", "--out", finished, "--quiet"]) == 0
     assert main([*words[:-1], str(tmp_path / "fresh")]) == 0
@@ -235,10 +243,15 @@ def test_data_without_labels_cannot_be_evaluated(finished, capsys):
     assert "no labels of its own" in refused(capsys, "evaluate", finished)
 
 
-def test_a_half_written_run_does_not_load(finished, data, capsys):
+def test_a_half_written_run_does_not_load(finished, data, tmp_path, capsys):
+    from coterie.storage import runs
+
+    with pytest.raises(KeyboardInterrupt), runs.writing(tmp_path / "half", {}):
+        raise KeyboardInterrupt
+    assert "--resume" in refused(capsys, "predict", tmp_path / "half", data)
     path = Path(finished, "run.toml")
-    path.write_text(path.read_text().replace('"done"', '"running"'))
-    assert "--resume" in refused(capsys, "predict", finished, data)
+    path.write_text(path.read_text().replace("seed = 0", "seed = 1"))
+    assert "run.toml is damaged" in refused(capsys, "predict", finished, data)
 
 
 def test_a_folder_that_cannot_be_written(data, tmp_path, capsys):
@@ -332,3 +345,57 @@ def test_help_is_light():
     print(f"coterie --help: {time.perf_counter() - begin:.2f} s")
     assert done.returncode == 0, done.stderr
     assert "cluster data and write a run folder" in done.stdout
+
+
+def test_names_cannot_command_the_terminal(finished, data, tmp_path, capsys):
+    """ESC, a line of its own, and characters that turn the direction of writing."""
+    evil = "a\x1b[31m\ncoterie: all is well\u202e\x07.csv"
+    line = refused(capsys, "predict", finished, tmp_path / evil.replace("coterie: ", ""))
+    assert "\\x1b[31m" in line and "\x1b" not in line
+    path = tmp_path / evil
+    path.write_text('"x\x1b]0;mine\x07",b\n1,one\n2,two\n')
+    words = ["fit", path, "--method", "kmeans", "--clusters", "2", "--out", tmp_path / "r"]
+    assert main([*map(str, words)]) == 2
+    told = capsys.readouterr().err
+    assert main([*map(str, words), "--drop", "b"]) == 0
+    captured = capsys.readouterr()
+    for text in (told, captured.out, captured.err):
+        assert not set(text) & set("\x1b\x07\u202e")
+        assert "\ncoterie: all is well" not in text
+
+
+def test_bad_labels_and_bad_config_are_named(finished, tmp_path, capsys):
+    for name, content in {
+        "y.npy": b"\x93NUMPY\x01\x00v\x00{'descr': (''",
+        "cut.npy": b"\x93NUM",
+        "y.csv": b"id,label\n0," + b'"' + b"x" * 200_000,
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        assert name in refused(capsys, "evaluate", finished, "--labels", tmp_path / name)
+    for content in ("a = " + "[" * 9999, "a = " + "9" * 5000, "\xff"):
+        (tmp_path / "c.toml").write_text(content, encoding="latin-1")
+        assert "c.toml" in refused(capsys, "fit", "digits", "--config", tmp_path / "c.toml")
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_full_disk_never_costs_a_run(overwrite, finished, data, tmp_path):
+    """A limit on file sizes, from less than run.toml to more than all products."""
+    out = finished if overwrite else str(tmp_path / "fresh")
+    before = snapshot(finished)
+    words = ["fit", data, "--method", "dec", "--clusters", "2", "--out", out, "--quiet"]
+    words += ["--hidden", "4", "--epochs", "1", "--pretrain-epochs", "1", "--overwrite"]
+    codes = set()
+    for limit in (200, 2500, 4000, 10**6):
+        done = subprocess.run(
+            [sys.executable, "-m", "coterie", *words],
+            preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)),
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        codes.add(done.returncode)
+        assert "Traceback" not in done.stderr and "unexpected" not in done.stderr, done.stderr
+        if done.returncode:
+            assert snapshot(finished) == before
+            assert main(["predict", finished, data, "--out", str(tmp_path / f"{limit}.csv")]) == 0
+    assert codes == {0, 2}

@@ -15,6 +15,7 @@ import warnings
 from importlib import import_module
 
 from coterie.runtime.hints import did_you_mean
+from coterie.runtime.terminal import printable
 
 from .method_args import UsageError
 
@@ -103,8 +104,7 @@ def _explain(error: Exception) -> int:
         code, text = 2, str(error)
         if not isinstance(error, TrainingError):
             code, text = 1, f"unexpected {type(error).__name__}: {text} (--debug shows where)"
-    lines = [line.rstrip() for line in as_flags(text).splitlines() if line.strip()]
-    print("coterie: " + "\n".join(lines), file=sys.stderr)
+    print(f"coterie: {printable(as_flags(text))}", file=sys.stderr)
     return code
 
 
@@ -126,7 +126,7 @@ def _show_warning(message, category, filename, lineno, file=None, line=None):
 
 def notice(message: str) -> None:
     """Say something on standard error, once in a command: a report reads the data again."""
-    message = as_flags(message)
+    message = printable(as_flags(message))
     if message not in SHOWN:
         SHOWN.append(message)
         print(f"coterie: note: {message}", file=sys.stderr)

@@ -18,10 +18,11 @@ def read_config(path: str) -> dict:
     file = Path(path) / "run.toml" if Path(path).is_dir() else Path(path)
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
     if "coterie_run" not in content:
         return content
+    runs.peek(file.parent)  # tells a damaged one
     from coterie.registry import get
 
     data = content["data"]

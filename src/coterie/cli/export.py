@@ -29,8 +29,11 @@ def run(argv: list[str]) -> int:
     import coterie
     from coterie.export import export_onnx
 
+    finished.verify(*runs.MODEL)
     model = coterie.load(finished.path)
     export_onnx(model, out)
+    if out.resolve() == (finished.path / "model.onnx").resolve():
+        finished.add("model.onnx")
     shape = ", ".join(map(str, model.input_shape_))
     print(f"{out}: x (rows, {shape}) float32 -> labels, proba; {out.stat().st_size / 1e6:.1f} MB")
     return 0

@@ -31,10 +31,11 @@ def run(argv: list[str]) -> int:
     args, cls = parse(argv)
     out = args.out or f"runs/{short_name(args.data)}-{cls.key}"
     if helper_process():  # the first process has begun the folder, and writes it alone
-        begun = runs.peek(out) if args.resume else None
+        begun = runs.check_target(out, resume=True) if args.resume and not args.overwrite else None
         if begun and begun["status"] == "done":
             return 0
-        help_with(_resumed(args, cls, out, begun) if begun else _fresh(args, cls, out))
+        plan = _resumed(args, cls, out, begun) if begun else _fresh(args, cls, out)
+        help_with(plan, overwrite=args.overwrite)
         return 0
     if args.write and args.data:
         from .cells import check_write
@@ -51,7 +52,7 @@ def run(argv: list[str]) -> int:
             return _show(args, runs.read(out))
     else:
         plan = _fresh(args, cls, out)
-    return _show(args, fit_run(plan, overwrite=args.overwrite))
+    return _show(args, fit_run(plan, resume=args.resume, overwrite=args.overwrite))
 
 
 def parse(argv: list[str]) -> tuple[argparse.Namespace, type]:
@@ -126,7 +127,7 @@ def build_parser(cls) -> Parser:
 
 def _method_of(early) -> str | None:
     """The method of the run to resume."""
-    stored = runs.peek(early.out) if early.resume and early.out else None
+    stored = runs.peek(runs.working_folder(early.out)) if early.resume and early.out else None
     return stored["method"] if stored else None
 
 

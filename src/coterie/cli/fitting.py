@@ -34,11 +34,11 @@ class Plan:
     baseline: bool = True
 
 
-def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
+def fit_run(plan: Plan, dataset=None, *, resume: bool = False, overwrite: bool = False) -> runs.Run:
     """Fit, and write the run folder.
 
     An interrupt leaves the folder resumable. An error before the first checkpoint, or in training,
-    leaves the folder as it was.
+    leaves the folder as it was; a run that is overwritten stands until the new one is done.
     """
     from coterie.train.plan import TrainingError
 
@@ -66,7 +66,9 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
             meta["time_budget"] = plan.time_budget
         if not overwrite:
             _same_data(plan.out, dataset)
-        with _named_errors(plan.out), runs.writing(plan.out, meta, overwrite=overwrite) as path:
+        # every resume takes the same steps: what went wrong in training would again
+        flags = {"resume": resume, "overwrite": overwrite, "hopeless": TrainingError}
+        with _named_errors(plan.out), runs.writing(plan.out, meta, **flags) as path:
             try:
                 estimator.set_params(verbose=int(not plan.quiet), **_run_fields(plan, path))
                 with _together():
@@ -80,10 +82,6 @@ def fit_run(plan: Plan, dataset=None, *, overwrite: bool = False) -> runs.Run:
                     f"\nstopped; go on with: coterie fit --resume --out {shlex.quote(plan.out)}",
                     file=sys.stderr,
                 )
-                raise
-            except Exception as error:
-                # every resume takes the same steps: what went wrong in training would again
-                runs.withdraw(path, hopeless=isinstance(error, TrainingError))
                 raise
     return runs.read(plan.out)
 
@@ -114,10 +112,11 @@ def helper_process() -> bool:
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) > 0
 
 
-def help_with(plan: Plan):
+def help_with(plan: Plan, *, overwrite: bool = False):
     """Take part in a fit whose folder another process writes."""
     dataset = _load(plan)
-    fields = _run_fields(plan, Path(plan.out).resolve())
+    path = Path(plan.out).resolve()
+    fields = _run_fields(plan, path / runs.swap.NEW if overwrite else runs.working_folder(path))
     with runs.threads_held(plan.threads), _together():
         _estimator(plan, dataset).set_params(**fields).fit(dataset)
 
@@ -194,8 +193,9 @@ def _run_fields(plan: Plan, path) -> dict:
 
 def _same_data(out, dataset):
     """A run that is resumed must meet the data that it began with."""
-    old = runs.peek(out)
-    if old and old["status"] != "done":
+    folder = runs.working_folder(out)
+    old = runs.peek(folder)
+    if old and (old["status"] != "done" or folder != Path(out)):
         check_same(out, old.get("data", {}), dataset, "restore them or use --overwrite")
 
 

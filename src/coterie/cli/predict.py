@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from coterie.runtime.terminal import printable
 from coterie.storage import runs
 from coterie.storage.atomic import write_atomic
 
@@ -37,6 +38,7 @@ def run(argv: list[str]) -> int:
     import coterie
     from coterie.data import Recipe
 
+    finished.verify(*(runs.MODEL if not args.onnx else ("model.onnx", *runs.MODEL[2:])))
     estimator: Any = coterie.load(finished.path) if not args.onnx else _exported(finished.path)
     dataset = load(args.data, data_options(args), recipe=Recipe.load(finished.path))
     if out:  # before the work: a folder that cannot be made is found now
@@ -46,6 +48,8 @@ def run(argv: list[str]) -> int:
     if out:
         write_atomic(out, table)
     else:
+        if sys.stdout.isatty():  # a person looks at it, not a program
+            table = f"{printable(table.decode('utf-8', 'replace'), '')}\n".encode()
         sys.stdout.buffer.write(table)  # bytes: a row may be named after any file
     return 0
 

@@ -26,6 +26,7 @@ def write(finished: runs.Run, labels, verbose: int = 0):
     import coterie
     from coterie import reporting
 
+    finished.verify()
     dataset = reload(finished)
     if labels is None:
         labels = dataset.labels  # shown as evaluation, where the data know their classes

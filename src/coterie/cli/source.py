@@ -115,6 +115,7 @@ def reload(run, **changes):
     from coterie.data import Recipe
 
     stored = run.meta["data"]
+    run.verify("recipe.json", "recipe.safetensors")
     options = stored_options(stored) | changes
     options.pop("names", None)  # the recipe has them
     dataset = load(stored["source"], options, recipe=Recipe.load(run.path))
@@ -154,7 +155,12 @@ def known_labels(run, spec: str | None) -> np.ndarray:
     What a file or a column calls its classes is kept: numbers would be taken for the data's own.
     """
     if spec is not None and Path(spec).is_file():
-        labels = labels_from_file(Path(spec), run.ids)
+        try:
+            labels = labels_from_file(Path(spec), run.ids)
+        except (UsageError, OSError):
+            raise
+        except Exception as error:  # whatever numpy or csv stumble over
+            raise UsageError(f"{spec} cannot be read as labels ({error})") from error
     else:
         dataset = reload(run, **({"label_column": spec} if spec else {}))
         labels = dataset.labels

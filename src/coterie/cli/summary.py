@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from coterie.runtime.terminal import printable
 from coterie.storage.runs import Run
 
 from . import SHOWN
@@ -29,9 +30,9 @@ def show_run(run: Run):
     scores, rival = meta.get("scores", {}), meta.get("kmeans", {})
     data, k = meta["data"], meta["params"]["n_clusters"]
     seconds = sum(meta.get("seconds", {}).values())
-    shape = "x".join(map(str, data["shape"]))
+    shape, name = "x".join(map(str, data["shape"])), printable(data["name"])
     out.print(
-        Text(f"\n{meta['method']} on {data['name']}: {data['rows']} rows of {shape}", style="bold")
+        Text(f"\n{meta['method']} on {name}: {data['rows']} rows of {shape}", style="bold")
         + Text(f"   seed {meta['seed']}, {seconds:.1f} s")
     )
     if len(parts := meta.get("seconds", {})) > 1 and seconds:
@@ -40,7 +41,7 @@ def show_run(run: Run):
     for note in meta.get("notes", []):
         if any(said.startswith(note) for said in SHOWN):
             continue  # the fit has said so already, with what to do
-        out.print(Text(f"note: {note}", style="yellow"))
+        out.print(Text(f"note: {printable(note)}", style="yellow"))
     out.print(f"{scores['clusters_used']} of {k} clusters used")
     _bars(out, np.array(scores["sizes"]))
 
@@ -65,8 +66,8 @@ def show_run(run: Run):
             table.add_row(*row, *([_number(beside.get(name))] if rival else []))
     out.print(table)
     page = run.path / "report.html"
-    look = f"; look at {page}" if page.exists() else ""
-    out.print(Text(f"\nwritten to {run.path}{look}", style="dim"))
+    look = f"; look at {printable(page)}" if page.exists() else ""
+    out.print(Text(f"\nwritten to {printable(run.path)}{look}", style="dim"))
 
 
 def show_scores(scores: dict):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ from scipy import sparse
 from .counts import apply_counts
 from .dataset import Dataset
 from .errors import DataError, listed
+from .limits import check_unpacked
 from .options import Options
 from .pixels import fit_images
 from .ranges import largest
@@ -20,6 +24,9 @@ MAPPED_ABOVE = 256 << 20  # .npy files above this size stay on disk
 _CHECK_BYTES = 32 << 20
 _DATA_NAMES = ("data", "X", "x", "images", "features")
 _LABEL_NAMES = ("target", "y", "labels")
+# what numpy raises over a file that is none of its own
+_BROKEN = (ValueError, EOFError, TypeError, OverflowError, MemoryError, SyntaxError)
+_BROKEN += (tokenize.TokenError, RecursionError, AttributeError)
 
 
 def from_array(
@@ -83,6 +90,7 @@ def _as_rows(X, name: str, ask: Options):
     if type(X).__module__.split(".")[0] == "torch":
         X = from_tensor(X)
     if sparse.issparse(X):
+        check_sparse(X, name)
         X = X if X.format == "csr" else X.tocsr()
     elif not isinstance(X, np.ndarray):
         try:
@@ -118,6 +126,16 @@ def _as_rows(X, name: str, ask: Options):
     if X.dtype.kind == "b" or (X.dtype == np.float16 and not isinstance(X, np.memmap)):
         X = X.astype(np.float32)
     return X
+
+
+def check_sparse(X, name: str) -> None:
+    """Refuse a sparse matrix whose indices point outside: compiled code would follow them."""
+    if X.format not in ("csr", "csc", "bsr"):
+        return  # the others are checked when they are made
+    try:
+        X.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise DataError(f"{name} is a damaged sparse matrix ({error}); make it again") from None
 
 
 def channels_last(X, name: str, notice):  # (n, c, h, w) or (n, h, w, c) -> (n, h, w, c)
@@ -205,24 +223,48 @@ def encode_labels(values, name: str) -> tuple[np.ndarray | None, list[str] | Non
 def read_npy(path: Path, ask: Options) -> Dataset:
     """Read .npy; a large file is mapped, not loaded."""
     ask.only("a .npy file", "image_size", "embeddings", "names")
-    mode = "r" if path.stat().st_size > MAPPED_ABOVE else None
+    size = path.stat().st_size
+    mode = "r" if size > MAPPED_ABOVE else None
     try:
+        with open(path, "rb") as file:
+            _check_header(file, size)
         X = np.load(path, mmap_mode=mode, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except _BROKEN as error:
         raise DataError(f"{path} is not a readable .npy file of numbers: {error}") from None
     return from_array(X, ask, path.stem, "npy")
+
+
+def _check_header(file, size: int) -> None:
+    """Refuse a .npy stream of `size` bytes whose header promises more: room would be made first."""
+    version = np.lib.format.read_magic(file)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in read:
+        return  # numpy says what it thinks of it
+    shape, _, dtype = read[version](file)
+    need = math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and need > size:
+        raise ValueError(f"its header says {shape} of {dtype}, {need:,} bytes, it has {size:,}")
 
 
 def read_npz(path: Path, ask: Options) -> Dataset:
     """Read .npz: arrays `data` and `target`, or the only array, or a saved sparse matrix."""
     ask.only("a .npz file", "label_column", "image_size", "embeddings", "names")
     try:
+        with zipfile.ZipFile(path) as packed:
+            members = packed.infolist()
+            check_unpacked(path, path.stat().st_size, sum(m.file_size for m in members))
+            for member in (m for m in members if m.filename.endswith(".npy")):
+                with packed.open(member) as file:
+                    _check_header(file, member.file_size)
         with np.load(path, allow_pickle=False) as file:
             if {"format", "shape"} <= set(file.files):  # as scipy.sparse.save_npz writes it
                 return from_array(sparse.load_npz(path), ask, path.stem, "npz")
             data, target = _pick(file.files, path, ask.label_column)
             X, labels = file[data], None if target is None else file[target]
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (*_BROKEN, zipfile.BadZipFile, zlib.error, LookupError, RuntimeError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is not a readable .npz file of numbers: {error}") from None

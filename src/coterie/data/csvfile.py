@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import re
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice
 from operator import itemgetter
@@ -14,6 +16,7 @@ import numpy as np
 
 from .dataset import Dataset
 from .errors import DataError
+from .limits import Unzipped
 from .options import TABLE, Options
 from .ranges import COARSE, narrow
 from .tables import MISSING, BadCells, from_table, refuse
@@ -38,8 +41,9 @@ def read_csv(path: Path, ask: Options) -> Dataset:
 
 def open_text(path: Path):
     """Open text, gzip or not; a byte-order mark is dropped."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="")
+    if path.suffix == ".gz":
+        return io.TextIOWrapper(Unzipped(path), encoding="utf-8-sig", newline="")
+    return open(path, encoding="utf-8-sig", newline="")
 
 
 class CsvTable:
@@ -65,7 +69,8 @@ class CsvTable:
                 f"{path.name}: the first line is taken as a header, though it holds {row_like[0]}; "
                 "if it is a row, put a line of names above it"
             )
-        twice = {c for c in self.names if self.names.count(c) > 1} if self.named else None
+        twice = [c for c, count in Counter(self.names).items() if count > 1 and self.named]
+        self.places = dict(zip(self.names, self.spots, strict=True))
         if twice:
             raise DataError(
                 f"{path}: the header names column '{sorted(twice)[0]}' more than once; "
@@ -91,10 +96,10 @@ class CsvTable:
     def read(
         self, numeric: list[str], strings: list[str], fitted: str | None = None
     ) -> tuple[np.ndarray, dict]:
-        spots = [self.spots[self.names.index(column)] for column in numeric]
+        spots = [self.places[column] for column in numeric]
         bad = [BadCells(column, 0) for column in numeric]
         found: dict[str, list[str]] = {column: [] for column in strings}
-        others = [(found[column], self.spots[self.names.index(column)]) for column in strings]
+        others = [(found[column], self.places[column]) for column in strings]
         blocks, done, exact = [], 0, fitted == "float64"
         for rows, lines in self._blocks():
             if spots:
@@ -170,8 +175,12 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[list[str], int]]:
         raise DataError(f"{path}, line {line + 1}: {error}") from None
     except UnicodeDecodeError as error:
         raise DataError(not_utf8(path, error)) from None
-    except EOFError as error:
-        raise DataError(f"cannot read {path}: {error}") from None
+    except (EOFError, zlib.error) as error:
+        raise DataError(damaged_gzip(path, error)) from None
+
+
+def damaged_gzip(path: Path, error: Exception) -> str:
+    return f"{path} is a damaged gzip file ({error}); pack it again, or give the file in it"
 
 
 def _delimiter(path: Path, usual: str) -> str:

@@ -12,10 +12,13 @@ import numpy as np
 from .arrays import describe_rows, encode_labels, match_type
 from .dataset import Dataset
 from .errors import DataError, count_of, listed
+from .limits import check_regular, check_unpacked
 from .options import Options
 
 _FORMATS = ("png", "jpg", "jpeg", "bmp", "gif", "tif", "tiff", "webp", "pgm", "ppm", "pbm", "pnm")
 SUFFIXES = frozenset(f".{ending}" for ending in _FORMATS)
+# what Pillow may take a file for, whatever its name: an EPS would be given to Ghostscript
+_KINDS = ("PNG", "JPEG", "MPO", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 _GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"])
 _MOST_BYTES = 8 << 30  # as float32, which methods work in
 _LARGE, _SMALL = 128, 64  # longer sides above the one are shrunk to the other unless told otherwise
@@ -114,7 +117,8 @@ def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
     try:
         action()
         return True
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    # Pillow raises whatever a decoder stumbles over
+    except (Exception, Image.DecompressionBombError) as error:
         if not ask.skip_bad:
             raise DataError(
                 f"cannot read image {path}: {error}. Repair or remove it, or leave out "
@@ -173,8 +177,10 @@ def _head(path: Path) -> tuple[tuple[int, int], bool]:
     """Return (height, width) and whether there is colour, without decoding the pixels."""
     from PIL import Image
 
-    with Image.open(path) as image:
+    check_regular(path)
+    with Image.open(path, formats=_KINDS) as image:
         width, height = image.size
+        check_unpacked(path, path.stat().st_size, 4 * width * height)
         turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)  # tag of the orientation
         return ((width, height) if turned else (height, width)), image.mode not in _GREY_MODES
 
@@ -183,7 +189,7 @@ def _fill(row: np.ndarray, path: Path, colour: bool) -> None:
     """Decode one image into `row`, uint8 (h, w) or (h, w, 3)."""
     from PIL import Image, ImageOps
 
-    with Image.open(path) as image:
+    with Image.open(path, formats=_KINDS) as image:
         image = ImageOps.exif_transpose(image)
         if image.mode == "F":
             raise ValueError("its pixels are floating-point numbers, whose range is unknown")

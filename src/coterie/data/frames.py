@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from .dataset import Dataset
@@ -40,7 +42,7 @@ def from_columns(table: _Columns, ask: Options, source: str) -> Dataset:
         raise DataError(f"{name} has no columns")
     if not len(table):
         raise DataError(f"{name} has {len(table.names)} columns but no rows")
-    twice = [column for column in set(table.names) if table.names.count(column) > 1]
+    twice = [column for column, count in Counter(table.names).items() if count > 1]
     if twice:
         raise DataError(f"{name} has column '{sorted(twice)[0]}' more than once; rename one")
     return from_table(table, ask, name, source, ids=table.ids())
@@ -63,6 +65,7 @@ class _Columns:
     def __init__(self, frame, name: str):
         self.frame, self.name = frame, name
         self.names = [str(column) for column in self._keys()]
+        self.places = {name: i for i, name in enumerate(self.names)}
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -125,12 +128,20 @@ class _Columns:
         if values is None and not any(texts):  # a category of numbers: all of them are names
             texts = [True] * len(cells)
         for row, (cell, odd) in enumerate(zip(cells, texts, strict=True)):
-            if odd or not np.isfinite(np.float32(cell if cell is not None else np.nan)):
+            if odd or not _fits(cell):
                 bad.add(cell, f"row {row + 1}")
         return bad
 
     def _strings(self, column: str) -> list[str]:
         return ["" if c is None or c != c else str(c) for c in self._cells(column)]
+
+
+def _fits(cell) -> bool:
+    """Whether float32 can hold a number; a gap is none."""
+    try:
+        return bool(np.isfinite(np.float32(np.nan if cell is None else cell)))
+    except OverflowError:  # Python's own numbers have no end
+        return False
 
 
 class PandasTable(_Columns):
@@ -142,7 +153,7 @@ class PandasTable(_Columns):
         return [name for name, kind in zip(self.names, kinds, strict=True) if kind not in "fiub"]
 
     def _column(self, name: str):
-        return self.frame.iloc[:, self.names.index(name)]
+        return self.frame.iloc[:, self.places[name]]
 
     def ids(self) -> list[str] | None:
         index = self.frame.index
@@ -156,7 +167,7 @@ class PandasTable(_Columns):
             return None  # dates and categories would turn into numbers that mean nothing
         try:
             return column.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
 
     def _cells(self, name: str) -> list:

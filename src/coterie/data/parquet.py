@@ -15,10 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from coterie.storage.atomic import sync_folder, write_atomic
+from coterie.storage.seals import digest_of
+
 from .chunks import release
 from .dataset import Dataset
 from .errors import DataError, listed
 from .frames import ArrowTable, from_columns
+from .limits import check_regular, check_unpacked
 from .options import TABLE, Options
 from .tables import refuse
 
@@ -50,6 +54,13 @@ def cache_folder() -> Path:
     return Path(base) / "coterie"
 
 
+def _check_seal(path: Path) -> None:
+    """Refuse an unpacked file that is not what was written; the first version sealed none."""
+    seal = path.with_suffix(".digest")
+    if seal.is_file() and seal.read_bytes() != digest_of(path).encode():
+        raise DataError(f"{path} is damaged: its digest does not match; delete it to unpack again")
+
+
 class ParquetTable(ArrowTable):
     """The columns of all files together; a column is read when it is asked for."""
 
@@ -59,8 +70,11 @@ class ParquetTable(ArrowTable):
         self.files, self.notice = files, ask.notice
         self.rows, schemas, self.index = 0, [], []
         for file in files:
+            check_regular(file)
             with ParquetFile(file) as part:
-                self.rows += part.metadata.num_rows
+                rows, columns = part.metadata.num_rows, part.metadata.num_columns
+                check_unpacked(file, file.stat().st_size, 8 * rows * columns)
+                self.rows += rows
                 schemas.append(part.schema_arrow.names)
                 about = part.schema_arrow.pandas_metadata or {}
                 # a counted index (0, 1, ...) is described there, any other is a column of the file
@@ -121,6 +135,7 @@ class ParquetTable(ArrowTable):
                 fcntl.flock(lock, fcntl.LOCK_EX)  # the other processes of a fit wait here
                 if not path.exists():
                     self._unpack(path, numeric, fitted)
+                _check_seal(path)
         except OSError as error:
             raise DataError(
                 f"{self.name} is too large for memory and cannot be unpacked into {folder}: "
@@ -150,7 +165,9 @@ class ParquetTable(ArrowTable):
             start += len(block)
             out.flush()
             release(out)
+        write_atomic(path.with_suffix(".digest"), digest_of(unfinished).encode())
         os.replace(unfinished, path)
+        sync_folder(path.parent)
 
     def _blocks(self, columns: list[str]):
         import pyarrow as pa

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,11 @@ from . import options
 from .arrays import from_array, read_npy, read_npz
 from .dataset import Dataset
 from .errors import DataError, did_you_mean
+from .limits import check_regular
 from .options import Options
 from .recipe import Recipe
 
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]*(e[+-]?\d+)?$)", re.IGNORECASE)
 _ENDINGS = (
     ".npy, .npz, .csv, .tsv, .xlsx, .parquet, .feather, .arrow, .txt, .jsonl, .h5ad, a .zip of "
     "images (.csv, .tsv, .txt and .jsonl also .gz)"
@@ -112,6 +115,13 @@ def load(
     twice = len(data.ids) - len(set(data.ids))
     if twice:
         ask.notice(f"{data.name}: {twice} rows have an id that another row has too")
+    if not isinstance(data.ids, range):
+        formulas = [name for name in map(str, data.ids) if _FORMULA.match(name)]
+        if formulas:
+            ask.notice(
+                f"{data.name}: {len(formulas)} ids begin as a formula does ({formulas[0]!r:.40}); "
+                "a spreadsheet would run them when it opens labels.csv: import ids as text"
+            )
     return data
 
 
@@ -124,6 +134,15 @@ def _read(source, ask: Options, data_dir) -> Dataset:
             raise DataError(f"no permission to read {error.filename or source}") from None
         except OSError as error:
             raise DataError(f"cannot read {source}: {error}") from None
+        except (DataError, ImportError):
+            raise
+        except MemoryError as error:
+            raise DataError(f"{source} is too large for the memory there is: {error}") from None
+        except Exception as error:  # whatever the parser of a format stumbles over
+            raise DataError(
+                f"{source} cannot be read; it is damaged, or not what its name says "
+                f"({type(error).__name__}: {error})"
+            ) from error
     from .frames import from_frame, is_frame
     from .library_sets import from_hugging_face, is_hugging_face, is_torch_set, torch_rows
     from .texts import as_texts
@@ -183,6 +202,7 @@ def _from_folder(path: Path, ask: Options) -> Dataset:
 def _from_file(path: Path, ask: Options) -> Dataset:
     from .folders import SUFFIXES, read_images
 
+    check_regular(path)
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty")
     ending = path.suffix.lower()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.storage.atomic import write_atomic
+from coterie.storage.atomic import read_bytes, write_atomic
+from coterie.storage.seals import digest, seal
 
 from .errors import DataError
 
@@ -92,10 +92,10 @@ class Recipe:
         if self.arrays:
             ready = {name: np.ascontiguousarray(value) for name, value in self.arrays.items()}
             tensors = save(ready)
-            content["arrays_digest"] = hashlib.blake2b(tensors, digest_size=16).hexdigest()
+            content["arrays_digest"] = digest(tensors)
             write_atomic(folder / "recipe.safetensors", tensors)
         # last, because it vouches for the arrays
-        text = json.dumps(content, indent=1, ensure_ascii=False)
+        text = json.dumps(content | {"seal": seal(content)}, indent=1, ensure_ascii=False)
         write_atomic(folder / "recipe.json", text.encode())
 
     @classmethod
@@ -105,30 +105,33 @@ class Recipe:
 
         path = Path(folder) / "recipe.json"
         try:
-            content = json.loads(path.read_text("utf-8"))
+            content = json.loads(read_bytes(path))
         except FileNotFoundError:
             raise DataError(f"{folder} holds no recipe.json: it is not a finished run") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"cannot read {path}: {error}") from None
+        stored = content.pop("seal", None) if isinstance(content, dict) else None
+        if stored is not None and stored != seal(content):  # the first version had none
+            raise DataError(f"{path} is damaged: its digest does not match")
         found = content.pop("format", None) if isinstance(content, dict) else None
         if found != _FORMAT:
             raise DataError(
                 f"{path} is a recipe of format {found}, this coterie reads format {_FORMAT}; "
                 "fit again, or use the version that wrote it"
             )
-        digest = content.pop("arrays_digest", None)
+        vouched = content.pop("arrays_digest", None)
         known = {f.name for f in dataclasses.fields(cls)} - {"arrays"}
         if set(content) - known:
             strange = ", ".join(sorted(set(content) - known))
             raise DataError(f"{path} has unknown keys: {strange}")
         recipe = cls(**content)
-        if digest:
+        if vouched:
             side = path.with_name("recipe.safetensors")
             try:
-                tensors = side.read_bytes()
-            except OSError as error:
+                tensors = read_bytes(side)
+            except (OSError, ValueError) as error:
                 raise DataError(f"cannot read {side}: {error}") from None
-            if hashlib.blake2b(tensors, digest_size=16).hexdigest() != digest:
+            if digest(tensors) != vouched:
                 raise DataError(f"{side} does not belong to {path}: one of them was changed")
             recipe.arrays = load(tensors)
         return recipe

@@ -183,7 +183,7 @@ def vectors(lists: list, name: str) -> np.ndarray:
     """Return float32 (n, d) from n lists of d numbers."""
     try:
         X = np.array(lists, dtype=np.float32)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         X = None
     if X is None or X.ndim != 2 or X.shape[1] == 0:
         lengths = sorted({len(row) if hasattr(row, "__len__") else 1 for row in lists})
@@ -211,8 +211,9 @@ def _special(table: Table, ask: Options, name: str) -> dict[str, str | None]:
 
 def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[str]:
     """Return the columns to cluster."""
+    there = set(table.names)
     for column in (*(ask.columns or ()), *ask.drop):
-        if column not in table.names:
+        if column not in there:
             raise DataError(
                 f"{name} has no column '{column}'.{did_you_mean(column, table.names)} "
                 f"It has: {listed(table.names)}"
@@ -226,8 +227,8 @@ def _choose(table: Table, ask: Options, name: str, strings: set[str]) -> list[st
 
 
 def _asked_for(table: Table, ask: Options, strings: set[str]) -> list[str]:
-    wanted = ask.columns or table.names
-    return [column for column in wanted if column not in strings and column not in ask.drop]
+    wanted, left_out = ask.columns or table.names, {*strings, *ask.drop}
+    return [column for column in wanted if column not in left_out]
 
 
 def _choose_again(table: Table, recipe: Recipe, ask: Options, name: str, strings: set) -> list[str]:
@@ -237,7 +238,8 @@ def _choose_again(table: Table, recipe: Recipe, ask: Options, name: str, strings
     if known and bare and recipe.width == len(table.names):  # the same columns stand out again
         return list(known)
     if known and table.named and recipe.named:
-        absent = [column for column in known if column not in table.names]
+        there = set(table.names)
+        absent = [column for column in known if column not in there]
         if absent:
             hint = did_you_mean(absent[0], [c for c in rest if c not in known])
             raise DataError(

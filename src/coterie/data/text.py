@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def _embedded(records, text_key: str, path: Path, ask: Options, ids, labels) -> 
     name = _stem(path)
     try:
         X = np.array(_values(records, "embedding", path), dtype=np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
             raise
         X = None
@@ -217,7 +218,7 @@ def _embedded(records, text_key: str, path: Path, ask: Options, ids, labels) -> 
 
 
 def _lines(path: Path):
-    from .csvfile import not_utf8, open_text
+    from .csvfile import damaged_gzip, not_utf8, open_text
 
     try:
         with open_text(path) as file:
@@ -225,8 +226,8 @@ def _lines(path: Path):
             yield from enumerate(file, start=1)
     except UnicodeDecodeError as error:
         raise DataError(not_utf8(path, error)) from None
-    except EOFError as error:
-        raise DataError(f"cannot read {path}: {error}") from None
+    except (EOFError, zlib.error) as error:
+        raise DataError(damaged_gzip(path, error)) from None
 
 
 def _records(path: Path) -> list[dict]:
@@ -236,7 +237,7 @@ def _records(path: Path) -> list[dict]:
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path}, line {number} is not JSON: {error}") from None
         if not isinstance(record, dict):
             raise DataError(f"{path}, line {number}: a JSON object is needed, like {{'text': ...}}")

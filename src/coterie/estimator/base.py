@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from ..data.arrays import channels_last, from_tensor
+from ..data.arrays import channels_last, check_sparse, from_tensor
 from ..data.frames import check_columns, is_frame
 from ..data.options import warn
 from ..data.ranges import warn_other_unit
@@ -28,6 +28,8 @@ from .docs import with_sections
 from .encoding import encode
 from .paper import published
 from .params import Fields, check_params, param
+from .result import check_numbers
+from .streams import guarded_draws
 
 
 class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
@@ -118,10 +120,10 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
         self.history_: list[dict] = []
         self.seconds_: dict[str, float] = {}
         self.notes_: list[str] = []
-        # nothing outside notices our random numbers, whatever a user's module draws
         begin = time.perf_counter()
-        with torch.random.fork_rng(devices=[]):
+        with guarded_draws(self):
             self._fit(rows)
+        check_numbers(self)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
         self._check_labels(rows)
@@ -226,6 +228,8 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
             X = from_tensor(X)
         if is_frame(X):
             check_columns(X)
+        if sp.issparse(X):
+            check_sparse(X, "X")
         if isinstance(X, np.ndarray) and X.ndim == 4:
             X = channels_last(X, "X", warn)
         if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..storage.tensors import StateError, save_model
+from ..storage.tensors import StateError, check_fit, save_model
 from ..train.head import Head
 from ..train.scaling import Scaling
 from ..train.settings import Settings, resolve
@@ -75,11 +75,11 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     model._prepare(_settings_of(model, fitted, overrides))
     model.head_ = Head.from_tensors({k[5:]: v for k, v in tensors.items() if k.startswith("head.")})
     model.network_ = model.build_network(model.settings_, torch.Generator())
+    weights = {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
     try:
-        model.network_.load_state_dict(
-            {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
-        )
-    except RuntimeError as err:
+        check_fit(weights, model.network_.state_dict(), "model.safetensors")
+        model.network_.load_state_dict(weights)
+    except (RuntimeError, StateError) as err:
         raise StateError(
             f"the stored weights do not fit the network ({err}); a model with modules of your "
             "own is loaded by coterie.load(folder, net=...)"

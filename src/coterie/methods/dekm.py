@@ -11,6 +11,7 @@ from torch import nn
 
 from ..estimator.fields import net_param
 from ..estimator.params import param
+from ..estimator.streams import guarded_draws
 from ..math.assign import gaussian_scores
 from ..math.centers import KMeansResult, kmeans, within_scatter
 from ..math.losses import squared_error
@@ -247,7 +248,7 @@ class DEKM(JointClusterer):
         The embedding and the clusters do not change: only the decoder gets a gradient.
         """
         rows = self._rows(X)
-        with torch.random.fork_rng(devices=[]):
+        with guarded_draws(self):
             engine = self._run(rows, self.network_, self._decoding(epochs), head=self.head_)
         self.history_ += engine.history
         for name, seconds in engine.seconds.items():

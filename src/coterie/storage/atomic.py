@@ -1,31 +1,69 @@
 """Writing files so that nobody ever meets half of one; TOML for plain values."""
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import re
+import secrets
 from pathlib import Path
 
 import numpy as np
+
+TEMP = ".coterie.tmp-"  # what the temporary files beside a target begin with
+NO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # of file systems that cannot sync a folder
 
 
 @contextlib.contextmanager
 def atomic(path):
     """A binary file that takes its name in one step, when all of it is on the disk.
 
-    A reader sees the old bytes or the new ones, never a mixture.
+    A reader sees the old bytes or the new ones, never a mixture, also after a power cut.
     """
     path = Path(path)
-    temp = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    # a name of its own: two threads may write the same file; short: the target's may be long
+    temp = path.with_name(f"{TEMP}{secrets.token_hex(8)}")
     try:
-        with open(temp, "wb") as file:
+        with open(temp, "xb") as file:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)  # lets `sweep` tell the living from the dead
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temp, path)
+            os.replace(temp, path)
     except BaseException:
         temp.unlink(missing_ok=True)
         raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder):
+    """Have the names in a folder on the disk, not only the contents of its files."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
+    finally:
+        os.close(handle)
+
+
+def sweep(folder):
+    """Remove the temporary files of writers that were killed; those at work hold a lock."""
+    for temp in Path(folder).glob(f"{TEMP}*"):
+        with contextlib.suppress(OSError), open(temp, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            temp.unlink()
+
+
+def read_bytes(path) -> bytes:
+    """The content of a regular file; a pipe in its place would never end."""
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a regular file")
+    return path.read_bytes()
 
 
 def write_atomic(path, data: bytes):

@@ -2,28 +2,32 @@
 
 ``run.toml`` is written first with status "running" and last with status "done". Whatever lies
 between is only trusted once it says "done", so a kill at any moment leaves a folder that either
-resumes or loads, never one that loads half.
+resumes or loads, never one that loads half. It holds its own digest and those of all other files.
+
+A run that replaces another grows in the subfolder ``.coterie-new`` and is moved in when it is done.
 """
 
 import contextlib
 import csv
 import dataclasses
-import fcntl
-import io
 import json
 import os
 import shutil
 import tomllib
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from .atomic import atomic, plain, write_atomic, write_toml
+from . import swap
+from .atomic import TEMP, atomic, plain, read_bytes, sweep, to_toml, write_atomic
+from .locks import RunError, locked
+from .products import labels_csv, write_embedding
+from .seals import digest, digest_of
 
-FORMAT = 1
-CHUNK = 16384  # rows per piece when the whole data pass through the model
+FORMAT = 2  # 1 had no digests
 PRODUCTS = (
     "labels.csv",
     "embedding.npy",
@@ -36,11 +40,7 @@ PRODUCTS = (
     "recipe.safetensors",
     "report.html",
 )
-REPLACED = ".run.toml.old"  # a finished run's run.toml, until the run that replaces it is done too
-
-
-class RunError(ValueError):
-    """A run folder cannot be used as asked; the message says what to do."""
+MODEL = ("model.json", "model.safetensors", "recipe.json", "recipe.safetensors")  # for predict
 
 
 @dataclass
@@ -55,6 +55,7 @@ class Run:
 
     @cached_property
     def table(self) -> list[list[str]]:
+        self.verify("labels.csv")
         path, as_is = self.path / "labels.csv", "surrogateescape"  # see labels_csv
         with open(path, newline="", encoding="utf-8", errors=as_is) as file:
             return list(csv.reader(file))[1:]
@@ -73,12 +74,42 @@ class Run:
 
     @property
     def embedding(self) -> np.ndarray:
-        return np.load(self.path / "embedding.npy", mmap_mode="r")
+        self.verify("embedding.npy")
+        return np.load(self.path / "embedding.npy", mmap_mode="r", allow_pickle=False)
 
     @property
     def history(self) -> list[dict]:
+        self.verify("history.jsonl")
         lines = (self.path / "history.jsonl").read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
+
+    def verify(self, *names: str) -> None:
+        """Refuse files that are not what was written: those named, or all.
+
+        Runs of format 1 have no digests, and are taken as they are.
+        """
+        known = self.meta.get("files")
+        if known is None:
+            return
+        for name in names or known:
+            path = self.path / name
+            found = digest_of(path) if path.is_file() else None
+            if found != known.get(name):
+                what = "is missing" if found is None else "is not what was written there"
+                raise RunError(
+                    f"{path} {what}: its digest is {found}, not {known.get(name)}. Restore it from "
+                    "a copy, write it again, or fit again with --overwrite"
+                )
+
+    def add(self, name: str) -> None:
+        """Vouch for a file that was written into the folder after the fit."""
+        if "files" not in self.meta:
+            return
+        with locked(self.path):
+            if peek(self.path) != self.meta:
+                raise RunError(f"{self.path} was replaced by another process; try again")
+            self.meta["files"][name] = digest_of(self.path / name)
+            _write_run_toml(self.path, self.meta)
 
 
 def read(path) -> Run:
@@ -86,126 +117,117 @@ def read(path) -> Run:
     path = Path(path)
     if not path.is_dir():
         raise RunError(f"{path} is not a folder; give the --out folder of an earlier fit")
-    meta = peek(path)
-    if meta is None:
+    swap.settle(path)
+    meta, working = peek(path), working_folder(path)
+    if meta is None and working == path:
         raise RunError(f"{path} is not a coterie run: it has no readable run.toml")
-    if meta["status"] != "done":
+    if meta is None or meta["status"] != "done":
         raise RunError(f"{path} is not finished; finish it with: coterie fit --resume --out {path}")
+    if working != path:
+        warnings.warn(f"a fit that shall replace {path} is not finished yet", stacklevel=2)
     return Run(path, meta)
 
 
 def peek(path) -> dict | None:
     """The run.toml of a folder, finished or not; None when the folder is no coterie run."""
+    file = Path(path) / "run.toml"
     try:
-        meta = tomllib.loads((Path(path) / "run.toml").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        content = read_bytes(file)
+        meta = tomllib.loads(content.decode())
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
     if "coterie_run" not in meta or "status" not in meta:
         return None
-    if meta["coterie_run"] > FORMAT:
+    found, stored = meta["coterie_run"], meta.pop("seal", None)
+    if not isinstance(found, int) or found > FORMAT:
         raise RunError(
-            f"{path} has run format {meta['coterie_run']} but this version reads up to {FORMAT}; "
+            f"{path} has run format {found} but this version reads up to {FORMAT}; "
             "install a newer coterie"
+        )
+    if (stored or found > 1) and stored != digest(content.partition(b"\n")[2]):
+        raise RunError(
+            f"{file} is damaged: its digest does not match. Restore it from a copy, or fit again "
+            "into another folder"
         )
     return meta
 
 
+def working_folder(path) -> Path:
+    """Where a run that is not finished stands: beside the one that it shall replace, if any."""
+    new = Path(path) / swap.NEW
+    return new if (new / "run.toml").is_file() else Path(path)
+
+
 def check_target(path, *, resume: bool = False, overwrite: bool = False) -> dict | None:
-    """Refuse an output folder that must not be written; return its run.toml if it has one."""
+    """Refuse an output folder that must not be written; return the run.toml of what is there.
+
+    That is the unfinished run, if there is one beside a finished one and `resume` is asked for.
+    """
     path = Path(path)
-    meta = peek(path)
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; --out needs a folder that does not exist yet")
+    swap.settle(path)
+    meta, working = peek(path), working_folder(path)
     if meta is None and path.is_dir() and any(not _scrap(p) for p in path.iterdir()):
         raise RunError(f"{path} exists and is not a coterie run; choose another --out")
+    unfinished = peek(working) if working != path else None
+    if unfinished is not None and (resume or meta is None):
+        meta = unfinished | {"status": "running"}  # until it is moved in
     if meta is not None and not (resume or overwrite):
-        way = "--resume to finish it or " if meta["status"] != "done" else ""
+        way = "--resume to finish it or " if unfinished or meta["status"] != "done" else ""
         raise RunError(f"{path} holds a run already; use {way}--overwrite to replace it")
     return meta
 
 
 @contextlib.contextmanager
-def writing(path, meta: dict, *, overwrite: bool = False):
-    """Open a run folder for writing, alone; `meta` becomes its run.toml.
+def writing(path, meta: dict, *, resume: bool = False, overwrite: bool = False, hopeless=()):
+    """Open a run folder for writing, alone; `meta` becomes its run.toml. Yields where to write.
 
-    Overwriting leaves the files of the old run where they are until `finish` replaces them, so
-    that `withdraw` can bring it back; files that are not a run's stay for good.
+    After an error there is a run that can go on, or the folder is as it was. `hopeless` are errors
+    that going on would meet again: checkpoints of this run are given up. An overwritten run stands
+    until the new one is done; files that are not a run's stay for good.
     """
     path = Path(path).resolve()
-    path.mkdir(parents=True, exist_ok=True)
-    with open(path / ".lock", "w") as lock:
+    with locked(path):
+        # what was looked at before the data were read may have changed since
+        old = check_target(path, resume=resume, overwrite=overwrite)
+        if resume and not overwrite:
+            _check_same_run(path, old, meta)
+        folder = swap.begin(path) if overwrite else working_folder(path)
+        present = set(os.listdir(folder))
+        for place in (path, folder, folder / "checkpoint"):
+            sweep(place)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(f"{path} is being written by another process; wait for it") from None
-        if overwrite:
-            # before the new run.toml stands, so that no resume can meet the old checkpoint
-            shutil.rmtree(path / "checkpoint", ignore_errors=True)
-            if (peek(path) or {}).get("status") == "done":
-                write_atomic(path / REPLACED, (path / "run.toml").read_bytes())
-        write_toml(path / "run.toml", {"coterie_run": FORMAT, "status": "running"} | meta)
-        yield path
+            _write_run_toml(folder, meta, coterie_run=FORMAT, status="running")
+            yield folder
+            if folder != path:
+                swap.commit(folder, drop=(*PRODUCTS, "checkpoint"))
+        except Exception as error:
+            _withdraw(path, folder, present, isinstance(error, hopeless))
+            raise
 
 
-def withdraw(path, *, hopeless: bool = False):
-    """After an error: leave a run that can go on, or the run that it was to replace, or nothing.
-
-    `hopeless` says that going on would meet the same error: the checkpoint is given up.
-    """
-    path = Path(path)
-    checkpoint = path / "checkpoint"
-    if hopeless:
-        shutil.rmtree(checkpoint, ignore_errors=True)
-    if checkpoint.is_dir() and any(checkpoint.iterdir()):
-        return
-    if (path / REPLACED).exists():
-        os.replace(path / REPLACED, path / "run.toml")
-        return
-    for name in ("run.toml", *PRODUCTS, ".lock"):
-        (path / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # not empty: it holds files of the user's
-        checkpoint.rmdir()
-    with contextlib.suppress(OSError):
-        path.rmdir()
-
-
-def finish(path, estimator, dataset, meta: dict):
+def finish(folder, estimator, dataset, meta: dict):
     """Write what a fit has found and mark the run as done.
 
     Rows keep the order of the data; `dataset.ids` name them.
     """
-    path = Path(path)
-    for name in (REPLACED, *PRODUCTS):  # of a run that is replaced: from here there is no way back
-        (path / name).unlink(missing_ok=True)
-    dataset.recipe.save(path)
-    estimator.save(path)
-    confidence = _write_embedding(path / "embedding.npy", estimator, dataset.given_to(estimator))
+    folder = Path(folder)
+    for name in PRODUCTS:  # of an attempt that was killed at this point
+        (folder / name).unlink(missing_ok=True)
+    dataset.recipe.save(folder)
+    estimator.save(folder)
+    confidence = write_embedding(folder / "embedding.npy", estimator, dataset.given_to(estimator))
     if hasattr(estimator, "neighbours_"):  # (n, k) rows that lie next to each row
-        with atomic(path / "neighbours.npy") as file:
+        with atomic(folder / "neighbours.npy") as file:
             np.save(file, estimator.neighbours_)
-    write_atomic(path / "labels.csv", labels_csv(dataset.ids, estimator.labels_, confidence))
+    write_atomic(folder / "labels.csv", labels_csv(dataset.ids, estimator.labels_, confidence))
     history = getattr(estimator, "history_", [])
     lines = "".join(json.dumps(record, default=plain) + "\n" for record in history)
-    write_atomic(path / "history.jsonl", lines.encode())
-    write_toml(path / "run.toml", {"coterie_run": FORMAT, "status": "done"} | meta)
-    shutil.rmtree(path / "checkpoint", ignore_errors=True)  # nothing is left to resume
-
-
-def labels_csv(ids, labels, confidence=None, proba=None) -> bytes:
-    """id,label,confidence lines; no time stamps, so equal runs give equal bytes.
-
-    `proba` (n, k) adds a column p0, p1, ... for each cluster.
-    """
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    more = [] if proba is None else [f"p{j}" for j in range(proba.shape[1])]
-    out.writerow(["id", "label", "confidence", *more])
-    for i, (row, label) in enumerate(zip(ids, labels, strict=True)):
-        sure = "" if confidence is None else f"{confidence[i]:.6g}"
-        soft = [] if proba is None else [f"{p:.6g}" for p in proba[i]]
-        out.writerow([row, int(label), sure, *soft])
-    # a file name need not be UTF-8: Python holds such bytes as surrogates and gives them back here
-    return text.getvalue().encode("utf-8", "surrogateescape")
+    write_atomic(folder / "history.jsonl", lines.encode())
+    made = {name: digest_of(folder / name) for name in PRODUCTS if (folder / name).exists()}
+    _write_run_toml(folder, meta | {"files": made}, coterie_run=FORMAT, status="done")
+    shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # nothing is left to resume
 
 
 def describe(estimator) -> dict:
@@ -233,26 +255,41 @@ def threads_held(n: int | None):
         torch.set_num_threads(before)
 
 
+def _check_same_run(path: Path, old: dict | None, meta: dict):
+    """The run that is to go on must still be the one that was looked at."""
+    if old is None:
+        return
+    if old["status"] == "done":
+        raise RunError(f"{path} was finished by another process; use --overwrite to replace it")
+    for name in ("method", "seed", "params"):
+        was, now = (to_toml({name: m.get(name)}) for m in (old, meta))
+        if was != now:
+            raise RunError(f"{path} holds another run by now: {name} differs; choose another --out")
+
+
+def _write_run_toml(folder: Path, meta: dict, **first):
+    """The digest of all that follows stands in the first line."""
+    text = to_toml(first | meta).encode("utf-8", "replace")
+    write_atomic(folder / "run.toml", f'seal = "{digest(text)}"\n'.encode() + text)
+
+
+def _withdraw(path: Path, folder: Path, present: set[str], hopeless: bool):
+    """Remove what this run has made, unless it can go on; what was `present` stays."""
+    if not folder.is_dir() or (folder == path and _is_done(path)):
+        return
+    checkpoint = folder / "checkpoint"
+    if checkpoint.is_dir() and any(checkpoint.iterdir()) and not hopeless:
+        return
+    if folder != path and not present:
+        swap.remove(folder)
+    for name in {"run.toml", "checkpoint", *PRODUCTS} - present:
+        swap.remove(folder / name)
+
+
+def _is_done(path: Path) -> bool:
+    return (peek(path) or {}).get("status") == "done"
+
+
 def _scrap(path: Path) -> bool:
     """A lock or temporary file of a run that was killed before its run.toml stood."""
-    return path.name == ".lock" or path.name.startswith(".run.toml.tmp-")
-
-
-def _write_embedding(path: Path, estimator, X) -> np.ndarray | None:
-    """Save transform(X) piece by piece, for data that do not fit in memory.
-
-    Returns the confidence of each row, when the method has soft assignments.
-    """
-    rows, confidence = X.shape[0], []
-    soft = hasattr(estimator, "predict_proba")
-    with atomic(path) as file:
-        for start in range(0, rows, CHUNK):
-            part = X[start : start + CHUNK]
-            z = np.ascontiguousarray(estimator.transform(part), dtype=np.float32)
-            if start == 0:
-                header = {"descr": "<f4", "fortran_order": False, "shape": (rows, *z.shape[1:])}
-                np.lib.format.write_array_header_1_0(file, header)
-            file.write(z.astype("<f4").tobytes())
-            if soft:
-                confidence.append(np.max(estimator.predict_proba(part), axis=1))
-    return np.concatenate(confidence) if soft else None
+    return path.name in (".lock", swap.NEW) or path.name.startswith((TEMP, ".run.toml.tmp-"))

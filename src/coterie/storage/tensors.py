@@ -4,7 +4,6 @@ Every write is atomic: a temporary file beside the target, fsync, rename. A mode
 last and names the digest of its tensors, so a folder that is half written never loads.
 """
 
-import hashlib
 import json
 import os
 import struct
@@ -16,9 +15,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load as parse_tensors
 from safetensors.torch import save as pack_tensors
 
-from .atomic import write_atomic
+from . import swap
+from .atomic import TEMP, read_bytes, sweep, write_atomic
+from .seals import digest, seal
 
 FORMAT = 1
+UNSEALED = "0" * 32  # where a file's digest stands while the digest is computed
+MARK = b'"coterie.sealed":"{\\"digest\\": \\"'  # what precedes it in the header of the file
+BROKEN = (SafetensorError, LookupError, ValueError, TypeError, AttributeError)
+BROKEN += (struct.error, OverflowError, RuntimeError, MemoryError)
 
 
 class StateError(ValueError):
@@ -37,30 +42,68 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
 
 def read_json(path: str | os.PathLike) -> Any:
     try:
-        return json.loads(Path(path).read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError) as err:
+        return json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as err:
         raise StateError(f"{path} is damaged: not readable as JSON ({err})") from None
 
 
 def pack(tensors: dict[str, torch.Tensor], about: dict) -> bytes:
-    """Tensors and a JSON description in one safetensors file."""
+    """Tensors and a JSON description in one safetensors file, which holds its own digest."""
     tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
     # tensors that share memory are refused by the format: store each on its own
     tensors = {
         k: v.clone() if v.untyped_storage().nbytes() != v.nbytes else v for k, v in tensors.items()
     }
-    return pack_tensors(tensors, metadata={"coterie": json.dumps(about)})
+    described = json.dumps({"digest": UNSEALED, **about})
+    content = pack_tensors(tensors, metadata={"coterie.sealed": described})
+    at = content.index(MARK) + len(MARK)
+    return content[:at] + digest(content).encode() + content[at + len(UNSEALED) :]
 
 
 def unpack(path: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict]:
-    content = Path(path).read_bytes()
+    """What `pack` made of tensors and description; a file with one wrong bit is refused."""
     try:
-        tensors = parse_tensors(content)
+        content = read_bytes(path)
+    except ValueError as err:
+        raise StateError(str(err)) from None
+    return parse(content, path)
+
+
+def parse(content: bytes, path: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict]:
+    """The same from the bytes of the file `path`."""
+    try:
         length = struct.unpack("<Q", content[:8])[0]
-        about = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["coterie"])
-    except (SafetensorError, KeyError, ValueError, TypeError, struct.error, OverflowError) as err:
+        header = content[8 : 8 + length]
+        metadata = json.loads(header)["__metadata__"]
+        if "coterie" in metadata:  # a file of the first version, which had no digest
+            return parse_tensors(content), json.loads(metadata["coterie"])
+        about = json.loads(metadata["coterie.sealed"])
+        at, view = 8 + header.index(MARK) + len(MARK), memoryview(content)
+        if digest(view[:at], UNSEALED.encode(), view[at + len(UNSEALED) :]) != about.pop("digest"):
+            raise StateError(f"{path} is damaged: its digest does not match")
+        return parse_tensors(content), about
+    except StateError:
+        raise
+    except BROKEN as err:
         raise StateError(f"{path} is damaged or not a coterie file ({err})") from None
-    return tensors, about
+
+
+def check_fit(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor], where: str) -> None:
+    """Refuse tensors that differ from `wanted` in a name, a shape or a type.
+
+    torch would convert some of them, and its fused optimisers read beyond the end of others.
+    """
+    differ = sorted(found.keys() ^ wanted.keys())
+    if differ:
+        have = "has" if differ[0] in found else "lacks"
+        raise StateError(f"{where} {have} the tensor {differ[0]!r}: it does not fit this model")
+    for name, tensor in found.items():
+        other = wanted[name]
+        if tensor.shape != other.shape or tensor.dtype != other.dtype:
+            raise StateError(
+                f"{where}: {name} is {tuple(tensor.shape)} {tensor.dtype}, but this model has "
+                f"{tuple(other.shape)} {other.dtype}: it does not fit"
+            )
 
 
 def save_model(
@@ -72,7 +115,10 @@ def save_model(
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file; give a folder to save the model in")
-    others = [p.name for p in folder.glob("*")] if folder.exists() else []
+    swap.settle(folder)
+    sweep(folder)
+    ours = (swap.NEW, "model.safetensors")  # of a save that was killed
+    others = [p.name for p in folder.glob("*") if p.name not in ours and TEMP not in p.name]
     if "model.json" in others and "run.toml" in others:  # a run gets its model once, from the fit
         raise StateError(f"{folder} holds a finished run; give a new folder to save the model in")
     if "model.json" in others and not overwrite:
@@ -80,22 +126,23 @@ def save_model(
     if others and not {"model.json", "run.toml"} & set(others):
         raise StateError(f"{folder} holds other files ({others[0]}, ...); give a new folder")
     content = pack(tensors, {"format": FORMAT})
-    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-    # the old description goes first: between the two writes the folder does not load
-    (folder / "model.json").unlink(missing_ok=True)
-    write_bytes(folder / "model.safetensors", content)
-    about = {"format": FORMAT, "digest": digest, **about}
-    write_json(folder / "model.json", {**about, "seal": _seal(about)})
-
-
-def _seal(about: dict) -> str:
-    """Digest of a description, so that a changed number in it does not go unseen."""
-    text = json.dumps(about, sort_keys=True, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    about = {"format": FORMAT, "digest": digest(content), **about}
+    replaced = "model.json" in others
+    target = swap.begin(folder) if replaced else folder
+    try:
+        write_bytes(target / "model.safetensors", content)
+        write_json(target / "model.json", {**about, "seal": seal(about)})
+        if replaced:
+            swap.commit(target)
+    except BaseException:
+        if replaced and target.is_dir():
+            swap.remove(target)
+        raise
 
 
 def load_model(folder: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict]:
     folder = Path(folder)
+    swap.settle(folder)
     for name in ("model.json", "model.safetensors"):
         if not (folder / name).is_file():
             raise StateError(f"{folder} holds no saved model: {name} is missing")
@@ -107,13 +154,13 @@ def load_model(folder: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict
             f"{folder} has format {about.get('format')}, but {FORMAT} is read here; "
             "fit again, or load it with the version of coterie that saved it"
         )
-    seal = about.pop("seal", None)
-    if seal != _seal(about):
+    if about.pop("seal", None) != seal(about):
         raise StateError(f"{folder / 'model.json'} is damaged: its digest does not match")
-    content = (folder / "model.safetensors").read_bytes()
-    if hashlib.blake2b(content, digest_size=16).hexdigest() != about["digest"]:
-        raise StateError(f"{folder / 'model.safetensors'} is damaged: its digest does not match")
-    return unpack(folder / "model.safetensors")[0], about
+    path = folder / "model.safetensors"
+    content = path.read_bytes()
+    if digest(content) != about["digest"]:
+        raise StateError(f"{path} is damaged: its digest does not match")
+    return parse(content, path)[0], about
 
 
 class Checkpoint:
@@ -127,10 +174,18 @@ class Checkpoint:
         write_bytes(self.path, pack(tensors, {"format": FORMAT, "key": self.key, **position}))
 
     def load(self) -> tuple[dict[str, torch.Tensor], dict] | None:
+        sweep(self.path.parent)
         if not self.path.exists():
             return None
-        tensors, about = unpack(self.path)
-        theirs, ours = about.get("key", {}), json.loads(json.dumps(self.key))
+        try:
+            tensors, about = unpack(self.path)
+        except StateError as err:
+            raise StateError(
+                f"{err}; restore it from a copy, or delete it to begin again"
+            ) from None
+        theirs, ours = about.get("key"), json.loads(json.dumps(self.key))
+        if not isinstance(theirs, dict):
+            raise StateError(f"{self.path} is no checkpoint: it does not say of which run")
         differ = [k for k in ours if theirs.get(k) != ours[k]]
         if differ:
             k = differ[0]

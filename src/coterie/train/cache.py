@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from ..runtime.processes import all_gather, current
-from ..storage.tensors import StateError, pack, unpack, write_bytes
+from ..storage.atomic import sweep
+from ..storage.tensors import StateError, check_fit, pack, unpack, write_bytes
 from .batch import Context
 from .plan import Call, Phase
 from .settings import Settings
@@ -51,16 +52,16 @@ class Cache:
     def _store(self, context: Context) -> None:
         if context.world.leader:
             about = {"seconds": sum(context.seconds.values()), "history": context.history}
+            sweep(self.path.parent)
             write_bytes(self.path, pack(context.network.state_dict(), about))
 
     def _load(self, context: Context) -> None:
         if context.world.leader or self.path.exists():
-            tensors, about = unpack(self.path)
             try:
-                context.network.load_state_dict(tensors)
-            except RuntimeError as err:
-                raise StateError(
-                    f"{self.path} does not fit this network; delete it ({err})"
-                ) from None
+                tensors, about = unpack(self.path)
+                check_fit(tensors, context.network.state_dict(), str(self.path))
+            except StateError as err:
+                raise StateError(f"{err}; delete it, and it is made anew") from None
+            context.network.load_state_dict(tensors)
             context.begin_with(about["history"], about["seconds"])
         context.tell("pre-trained network taken from the cache")

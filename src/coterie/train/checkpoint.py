@@ -8,7 +8,7 @@ from torch import nn
 
 from ..runtime.processes import World, all_gather
 from ..runtime.progress import Progress
-from ..storage.tensors import Checkpoint, StateError
+from ..storage.tensors import BROKEN, Checkpoint, StateError, check_fit
 from .head import Head
 from .optim import load_optimizer, optimizer_tensors
 from .plan import Call, Phase
@@ -78,7 +78,18 @@ class Resuming:
         if found is None:
             self._meet([0, 0, 0])
             return None
-        tensors, about = found
+        try:
+            return self._take(*found)
+        except BROKEN as err:
+            if isinstance(err, StateError):
+                raise
+            raise StateError(
+                f"{self.checkpoint.path} does not fit this fit ({type(err).__name__}: {err}); "
+                "restore it from a copy, or delete it to begin again"
+            ) from err
+
+    def _take(self, tensors: dict[str, torch.Tensor], about: dict) -> dict | None:
+        """Go to the position of a checkpoint, with tensors that were checked."""
         self._meet(about["position"])
         _, self.epoch, self.step = about["position"]
         # by name: with a cache of pre-trained networks the plan may have become shorter
@@ -92,15 +103,35 @@ class Resuming:
         self._sums = dict(zip(about["sums"], sums.tolist()))
         self.history, self.notes = about["history"], about["notes"]
         self.seconds, self.lent = about["seconds"], about["lent"]
-        self.network.load_state_dict(_under("network", tensors))
+        where = str(self.checkpoint.path)
+        weights = _under("network", tensors)
+        check_fit(weights, self.network.state_dict(), where)
+        self.network.load_state_dict(weights)
         head = _under("head", tensors)
         self.head = Head.from_tensors(head) if head else None
         self.labels = tensors.get("labels")
+        self._check_rows(where)
         if self.index < len(self.plan):
             self.progress.note(
                 f"resuming in phase {self.plan[self.index].name!r}, step {self.step}"
             )
         return {"tensors": tensors, **about} if self.step else None
+
+    def _check_rows(self, where: str) -> None:
+        """Labels and what a head knows of each row are there for all rows, and the head fits."""
+        n = self.rows.n
+        if self.labels is not None:
+            check_fit({"labels": self.labels}, {"labels": torch.zeros(n, dtype=torch.long)}, where)
+            if n and self.labels.min() < 0:
+                raise StateError(f"{where}: a label is {int(self.labels.min())}, below 0")
+        if self.head is None:
+            return
+        for name in self.head.kinds["rows"]:
+            if (found := getattr(self.head, name).shape[:1]) != (n,):
+                raise StateError(f"{where}: {name} has {tuple(found)} rows, the data have {n}")
+        self.network.eval()
+        with torch.inference_mode():  # raises if the head has other sizes than the network
+            self.assign(self.network.encode(self.feed(torch.arange(min(n, 2)))), self.head)
 
     def _meet(self, position: list[int]) -> None:
         """All processes stand at the same checkpoint before any of them writes the next one."""
@@ -113,11 +144,13 @@ class Resuming:
 
     def _restore(self, resume: dict) -> None:
         """Mid-phase: the optimisers' moments and the running averages."""
-        self.limit = resume["limit"]
+        self.limit, where = resume["limit"], str(self.checkpoint.path)
         for name, (_, _, optimizer) in self._optims.items():
-            load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]))
+            load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]), where)
+        averages = _under("average", resume["tensors"])
+        check_fit(averages, {str(i): t for i, t in enumerate(self._average)}, where)
         for i, total in enumerate(self._average):
-            total.copy_(resume["tensors"][f"average.{i}"])
+            total.copy_(averages[str(i)])
         self._averaged = int(resume["tensors"]["averaged"])
 
 

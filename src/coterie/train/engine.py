@@ -16,7 +16,7 @@ from ..data.chunks import epoch_steps
 from ..math.centers import align, changed_share, reseed_empty
 from ..runtime.processes import World
 from ..runtime.progress import Progress
-from ..runtime.rng import derive, numpy_rng, torch_rng
+from ..runtime.rng import derive, numpy_rng, reseed, torch_rng
 from ..storage.tensors import Checkpoint
 from .batch import Batch, Context, Step, Terms, View
 from .budget import KEPT_BACK, Pace
@@ -141,8 +141,7 @@ class Engine(Resuming):
 
     def _one_step(self, index: torch.Tensor) -> None:
         self.latents = None
-        # modules with dropout draw from torch's default stream, which `fit` has forked
-        torch.default_generator.manual_seed(derive(self.seed, self.phase.name, self.step))
+        reseed(derive(self.seed, self.phase.name, self.step))  # for dropout in a user's module
         if self.phase.train_step:
             self.phase.train_step(Step(self, index), self.head)
         else:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..storage.tensors import check_fit
+
 
 @dataclass
 class Optim:
@@ -58,11 +60,22 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tenso
     }
 
 
-def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
+def load_optimizer(
+    optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor], where: str = "the state"
+) -> None:
+    """Give back what `optimizer_tensors` took; tensors that fit no parameter are refused."""
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    sgd = isinstance(optimizer, torch.optim.SGD)
+    like = {"momentum_buffer"} if sgd else {"exp_avg", "exp_avg_sq"}
     state: dict[int, dict] = {}
     for full, value in tensors.items():
         i, name = full.split(".", 1)
         state.setdefault(int(i), {})[name] = value
+    for i, entries in state.items():
+        wanted = dict.fromkeys(like, params[i])
+        if not sgd:
+            wanted["step"] = torch.zeros(())
+        check_fit(entries, wanted, f"{where}, parameter {i} of an optimiser")
     whole = optimizer.state_dict()
     whole["state"] = state
     optimizer.load_state_dict(whole)

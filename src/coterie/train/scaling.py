@@ -105,13 +105,19 @@ def check_finite(source: Any) -> None:
         raise ValueError(_NOT_FINITE)
 
 
+LARGEST = float(np.sqrt(np.finfo(np.float32).max))
+
+
 def _finite(x: np.ndarray) -> bool:
-    """All are numbers that float32, in which networks count, can hold?"""
-    return x.dtype.kind in "biu" or bool((np.abs(x) <= np.finfo(np.float32).max).all())
+    """All are numbers whose squares float32, in which networks count, can hold?"""
+    if x.dtype.kind in "biu":
+        return True
+    x = x.astype(np.float32) if x.dtype.itemsize < 4 else x  # float16 has no such limit
+    return bool((np.abs(x) <= LARGEST).all())
 
 
 _NOT_FINITE = (
-    "Input X contains NaN, infinity or a number beyond 3.4e38, where float32 ends; "
+    "Input X contains NaN, infinity or a number beyond 1.8e19, whose square float32 cannot hold; "
     "drop those rows, fill the gaps, or divide before fit"
 )
 

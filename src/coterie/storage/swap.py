@@ -1,0 +1,66 @@
+"""Several files of a folder replaced as one: written beside the old ones, then moved in.
+
+The replacement grows in `.coterie-new`. One rename, to `.coterie-ready`, decides: before it the old
+files stand as they were, after it whoever opens the folder moves the new ones in.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from .atomic import sync_folder
+
+NEW, READY = ".coterie-new", ".coterie-ready"
+DROPPED = "dropped"  # a folder of empty files, named as old ones that have no successor
+
+
+def begin(folder: Path) -> Path:
+    """An empty folder for the replacement; what an earlier attempt left is given up."""
+    settle(folder)
+    new = folder / NEW
+    remove(new)
+    new.mkdir(parents=True)
+    return new
+
+
+def commit(new: Path, drop: Iterable[str] = ()) -> None:
+    """Put the files in `new` in the place of the old ones; those named in `drop` go in any case."""
+    folder = new.parent
+    (new / DROPPED).mkdir()
+    for name in drop:
+        if not (new / name).is_file() and os.path.lexists(folder / name):
+            (new / DROPPED / name).touch()
+    sync_folder(new / DROPPED)
+    sync_folder(new)
+    os.rename(new, folder / READY)
+    sync_folder(folder)
+    settle(folder)
+
+
+def settle(folder: str | os.PathLike) -> None:
+    """Finish a replacement that was decided; every step may be repeated, also by two at once."""
+    folder = Path(folder)
+    ready = folder / READY
+    if not ready.is_dir():
+        return
+    gone = contextlib.suppress(FileNotFoundError)  # another process may be at it
+    with gone:
+        for mark in list((ready / DROPPED).iterdir()):
+            remove(folder / mark.name)
+    with gone:
+        for file in list(ready.iterdir()):
+            with gone:
+                if file.is_file():
+                    os.replace(file, folder / file.name)
+    sync_folder(folder)
+    shutil.rmtree(ready, ignore_errors=True)
+
+
+def remove(path: Path) -> None:
+    """A file or a folder with all that is in it, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
