@@ -39,7 +39,7 @@ def test_bad_input_is_named(key, case):
 
 
 def test_texts_are_shown_the_way():
-    with pytest.raises(ValueError, match=r"X is 2 texts.*load_data"):
+    with pytest.raises(ValueError, match=r"X holds 2 texts.*load_data"):
         quick("kmeans", 2).fit(["red apple", "green pear"])
 
 

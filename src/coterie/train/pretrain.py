@@ -76,7 +76,7 @@ def _from_kith(method: "DeepClusterer"):
             random_state=engine.seed,
             scale=method.scale,
             kind=engine.network.net.features.kind,
-            time_budget=method.time_budget and KITH_SHARE * seconds(method.time_budget),
+            time_budget=KITH_SHARE * (seconds(method.time_budget) or 0) or None,
         )
         kith.fit(engine.rows.source)
         labels = torch.from_numpy(kith.labels_).long()
