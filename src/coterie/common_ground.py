@@ -142,7 +142,7 @@ class Ground:
     def others(self) -> dict[str, np.ndarray]:
         """Labels of the sampled rows, each by another idea of what a cluster is."""
         return {
-            "k-means": np.asarray(self._kmeans.labels_),
+            "k-means on the features": np.asarray(self._kmeans.labels_),
             "a Gaussian mixture": self._mixture(),
             "a graph method": self._graph(),
         }

@@ -43,7 +43,7 @@ def test_folder_keeps_names_order_and_pixels(folder, said):
     assert data.ids == sorted(pictures) and data.kind == "image" and data.X.dtype == np.uint8
     for row, name in zip(data.X, data.ids):
         np.testing.assert_array_equal(row, pictures[name])
-    assert len(said) == 1 and "1 files" in said[0]
+    assert len(said) == 1 and "left out 1 file of" in said[0]
     labelled = load(path, label_column="folder", notice=said.append)
     assert labelled.label_names == ["a", "b"]
     assert [labelled.label_names[c] for c in labelled.labels] == [n[0] for n in data.ids]

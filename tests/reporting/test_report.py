@@ -22,6 +22,7 @@ from coterie.reporting import (
     row_pictures,
     sentences,
 )
+from coterie.reporting.page import breakable
 from fakes import ATTACK
 
 
@@ -412,3 +413,9 @@ def test_numbers_keep_their_percent_sign_and_empty_groups_are_small(tmp_path):
     text, _ = page(reporting.write(tmp_path, model, dataset))
     assert text.count('class="card bare"') == 1 and text.count('class="card"') == 2
     assert not re.search(r"\d %", re.sub(r"<(style|script).*?</\1>", "", text, flags=re.S))
+
+
+def test_long_names_break_at_their_signs_and_are_never_cut_to_nothing():
+    assert str(breakable("a_b<i>")) == "a_<wbr>b&lt;i&gt;"
+    assert cluster_cards.clip("high " + "x" * 80, 60) == "high " + "x" * 55 + " …"
+    assert cluster_cards.clip("one two three", 10) == "one two …"

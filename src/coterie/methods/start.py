@@ -23,7 +23,7 @@ def from_kith(method: Any) -> Call:
             random_state=context.seed,
             scale=method.scale,
             kind=context.network.net.features.kind,
-            time_budget=method.time_budget and KITH_SHARE * seconds(method.time_budget),
+            time_budget=KITH_SHARE * (seconds(method.time_budget) or 0) or None,
         )
         kith.fit(context.rows.source)
         labels = torch.from_numpy(kith.labels_).long()

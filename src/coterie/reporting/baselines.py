@@ -23,15 +23,16 @@ def compare(facts, model, X, seed=0):
     plain = kmeans_beside(model, X, facts.labels)
     own = _fit(facts.z, facts, seed)
     out[0]["in_raw"] = plain.silhouette_of_result
-    out.append(
-        {
-            "key": "raw",
-            "name": "k-means on the data themselves",
-            "labels": plain.labels,
-            "agreement": plain.agreement,
-            "in_raw": plain.silhouette,
-        }
-    )
+    if plain.model is not model:  # k-means need not be told of itself
+        out.append(
+            {
+                "key": "raw",
+                "name": "k-means on the data themselves",
+                "labels": plain.labels,
+                "agreement": plain.agreement,
+                "in_raw": plain.silhouette,
+            }
+        )
     out.append(
         {
             "key": "embedding",

@@ -34,7 +34,8 @@ def clip(text, most=LINE):
     line = " ".join(str(text).split())
     if len(line) <= most:
         return line
-    return line[:most].rsplit(" ", 1)[0] + " …"
+    cut = line[:most].rsplit(" ", 1)[0]
+    return (cut if 2 * len(cut) > most else line[:most]) + " …"  # one long word is cut itself
 
 
 def top_terms(texts, labels, k, most=10, seed=0):
@@ -109,7 +110,7 @@ def feature_card(X, labels, columns, d, j, most=5, seed=0):
     return out, rule(X, labels, columns, d, j, seed)
 
 
-def rule(X, labels, columns, d, j, seed=0):
+def rule(X, labels, columns, d, j, seed=0) -> dict[str, Any] | None:
     """Two questions at most that pick out group `j`, and how well they do.
 
     Returns None when no rule catches at least a third of the group.
@@ -140,14 +141,14 @@ def rule(X, labels, columns, d, j, seed=0):
 
 def tightest(tests):
     """One question for each column and sign: of "> 2.5 and > 6.5" the second says all."""
-    kept = {}
+    kept: dict[tuple, float] = {}
     for name, sign, value in tests:
         old = kept.get((name, sign), value)
         kept[name, sign] = max(old, value) if sign == ">" else min(old, value)
     return [(name, sign, value) for (name, sign), value in kept.items()]
 
 
-def _path(tree, leaf, names, node=0):
+def _path(tree, leaf, names, node=0) -> Any:
     """The questions from the root to `leaf`: (column, "≤" or ">", threshold)."""
     if node == leaf:
         return []

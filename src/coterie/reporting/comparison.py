@@ -1,5 +1,6 @@
 """One page over several results on the same data, on ground that is fair to all of them first."""
 
+from math import isclose
 from pathlib import Path
 from statistics import median
 
@@ -185,7 +186,7 @@ def _tables(grouped, field):
                 "rows": [
                     {
                         "method": m,
-                        "best": m in medians and medians[m] == best,
+                        "best": best is not None and m in medians and isclose(medians[m], best),
                         "median": number(medians[m]) if m in medians else "–",
                         "spread": f"{number(min(vs))} – {number(max(vs))}" if len(vs) > 1 else "",
                         "chart": charts.strips([(m, vs)], low, high, width=260),

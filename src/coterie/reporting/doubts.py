@@ -6,6 +6,7 @@ clusterings of other families and the graph of nearest neighbours (`coterie.comm
 
 from .cluster_stats import LINKS, groups, percent
 
+DIVIDED = "another method divides it"  # on the card of a group; the page says more
 HALF = 0.5  # as many neighbours together as others keep, or as many links: clearly less
 PART = 0.15  # share of a group that makes a division more than a few stray rows
 ALONE = 0.4  # agreement with the nearest other family below which a result stands alone
@@ -29,7 +30,7 @@ def _scattered(ground, labels):
         return None
     return (
         f"rows that are alike are not together: beyond chance, {percent(max(mine, 0))} of a row's "
-        f"nearest rows share its group, where {name} on the same data reaches {percent(best)}",
+        f"nearest rows share its group, where {name} reaches {percent(best)}",
         [],
     )
 
@@ -66,7 +67,7 @@ def _divided(ground, labels):
         return None
     cut, j, share, name = min(splits)
     return (
-        f"group {j} may be two: {name} on the same data divides it ({percent(share)} and "
+        f"group {j} may be two: {name} divides it ({percent(share)} and "
         f"{percent(1 - share)}) where {percent(cut)} of the links between nearest rows cross, "
         f"less than the {percent(border)} between {groups((min(a, b), max(a, b)))}",
         [j],

@@ -1,11 +1,13 @@
 """`write`: one self-contained page about one run."""
 
+import re
 import tomllib
 from importlib import resources
 from pathlib import Path
 
 import jinja2
 import numpy as np
+from markupsafe import Markup, escape
 
 from coterie.palette import PALETTE, css
 from coterie.runtime.progress import Progress
@@ -14,7 +16,7 @@ from coterie.storage.tensors import write_bytes
 from . import baselines, charts, maps, model_pictures, sections, sentences
 from .all_cards import deck
 from .cluster_stats import gather, raw_parts
-from .doubts import ground_doubts
+from .doubts import DIVIDED, ground_doubts
 from .encode import b64, bytes_of, pack_ids, policy
 from .row_pictures import Canvas, sprites
 
@@ -61,6 +63,8 @@ def _page(run_dir, model, dataset, labels, seed, step):
     seen = ground_doubts(facts.ground, facts.labels) if facts.ground else []
     agreement = facts.ground.agreement(facts.labels) if facts.ground else {}
     notes = list(getattr(model, "notes_", ()))
+    for j in {j for _, numbers in seen for j in numbers}:
+        facts.reasons[j].append(DIVIDED)
     step(25)
     raw = next((b["labels"] for b in beside if b["key"] == "raw"), None)
     parts = raw_parts(facts, raw) if raw is not None else {}
@@ -159,9 +163,15 @@ def render(template, scripts, data, **values):
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
+    environment.filters["breakable"] = breakable
     return environment.get_template(template).render(
         data=data, style=style, script=script, policy=policy(style, script), **values
     )
+
+
+def breakable(name):
+    """A name that may be broken after its own signs, before a line breaks it inside a word."""
+    return Markup(re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", str(escape(name))))
 
 
 def pack_map(xy, labels):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .cluster_stats import BORDER, count, groups, percent
+from .doubts import DIVIDED
 
 
 def headline(facts):
@@ -106,8 +107,8 @@ def warnings(facts, history=(), notes=(), seen=()):
     doubtful = [j for j in range(facts.k) if facts.verdict(j) == "doubtful"]
     check = [j for j in range(facts.k) if facts.verdict(j) == "check"]
     for j in (doubtful + check)[:8]:
-        # its size was said above
-        reasons = [r for r in facts.reasons[j] if not r.startswith("holds")]
+        # its size, and that others divide it, were said above
+        reasons = [r for r in facts.reasons[j] if not r.startswith("holds") and r != DIVIDED]
         if reasons:
             out.append(_warn("look", f"group {j}: {'; '.join(reasons)}.", [j]))
     if len(doubtful + check) > 8:
