@@ -15,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import coterie
 from coterie import Kith, Leiden
+from coterie.math import components
 from coterie.math import features as kinds
 from coterie.math.graph import by_cells, exact, neighbours, smooth
 from coterie.math.merge import (
@@ -30,7 +31,7 @@ from coterie.methods.kith import row_features
 from coterie.methods.kith.choosing import finalists, verdict
 from coterie.methods.kith.views import lose_words
 from coterie.nets.feature_net import FeatureNet, SharedNorm
-from coterie.nets.kith_encoder import KithCoder
+from coterie.nets.kith_encoder import BODY, KithCoder
 from coterie.train.head import Head
 from reference import features as twin
 from reference.assign import target_distribution
@@ -166,9 +167,8 @@ def small_problem():
     z = torch.randn(12, 5, generator=torch.Generator().manual_seed(1)).double()
     features = kinds.Features("table", (5,))
     network = FeatureNet(features, (6, 4), torch.Generator().manual_seed(2)).double()
-    params = {"direct": rand(4, 6), "over": rand(4, 10), "direct_bias": rand(6)}
-    params |= {"over_bias": rand(10, seed=4)}
-    params = {k: v.double() for k, v in params.items()}
+    # two direct heads of three outputs, two over-heads of five
+    params = {"weight": rand(4, 16).double(), "bias": rand(16, seed=4).double()}
     head = Head(params, {"spread": z.std(0)}, {"z": z, "graph": exact(z, 3)})
     return method, OneBatch(network, torch.arange(8)), head
 
@@ -180,19 +180,14 @@ def loop_loss(method, batch, head):
     views = [method._view(batch, head, batch.rows, "own"), method._view(batch, head, partner, "j")]
     h = batch.network.body(torch.cat(views))
     near, even = [], []
-    for weight, bias, heads in (
-        (head.direct, head.direct_bias, 2),
-        (head.over, head.over_bias, 2),
-    ):
-        o = weight.shape[1] // heads
-        for c in range(heads):
-            p = (h @ weight[:, c * o : (c + 1) * o] + bias[c * o : (c + 1) * o]).softmax(1)
-            total = 0
-            for i in range(8):
-                total = total - torch.log(sum(p[i, a] * p[i + 8, a] for a in range(o)))
-            near.append(total / 8)
-            m = p.mean(0)
-            even.append(sum(m[a] * torch.log(m[a]) for a in range(o)))
+    for start, o in ((0, 3), (3, 3), (6, 5), (11, 5)):
+        p = (h @ head.weight[:, start : start + o] + head.bias[start : start + o]).softmax(1)
+        total = 0
+        for i in range(8):
+            total = total - torch.log(sum(p[i, a] * p[i + 8, a] for a in range(o)))
+        near.append(total / 8)
+        m = p.mean(0)
+        even.append(sum(m[a] * torch.log(m[a]) for a in range(o)))
     return sum(near) / 4, method.balance * sum(even) / 4
 
 
@@ -213,11 +208,10 @@ def test_gradient_of_the_loss_by_finite_differences():
 
     def value(weight, bias):
         changed = Head({}, {}, {"z": head.z, "graph": head.graph, "spread": head.spread})
-        changed.direct, changed.direct_bias = weight, bias
-        changed.over, changed.over_bias = head.over.data, head.over_bias.data
+        changed.weight, changed.bias = weight, bias
         return sum(method.loss(batch, changed).values())
 
-    inputs = (head.direct.data.clone(), head.direct_bias.data.clone())
+    inputs = (head.weight.data.clone(), head.bias.data.clone())
     assert torch.autograd.gradcheck(value, [t.requires_grad_() for t in inputs])
 
 
@@ -225,7 +219,7 @@ def test_refining_aims_at_the_sharpened_mean_of_each_neighbourhood():
     method, batch, head = small_problem()
     z, graph, network = head.z, head.graph, batch.network
     merge = torch.eye(3)[torch.arange(5) % 3].double()  # five outputs, three clusters
-    params = {"weight": head.over.data[:, :5] * 9, "bias": head.over_bias.data[:5]}
+    params = {"weight": head.weight.data[:, 6:11] * 9, "bias": head.bias.data[6:11]}
     head = Head(params, {"merge": merge}, {"z": z, "graph": graph, "target": torch.zeros(12, 3)})
     head.double().graph = graph
     with torch.no_grad():
@@ -373,9 +367,9 @@ def test_skewed_columns_are_logged_in_the_users_units():
 
 def test_wide_axes_agree_with_the_full_covariance(monkeypatch):
     x = torch.randn(200, 40, generator=torch.Generator().manual_seed(0)) * torch.logspace(1, -2, 40)
-    full = kinds.leading_axes(x, 5, torch.Generator())
-    monkeypatch.setattr(kinds, "EXACT", 1)
-    quick = kinds.leading_axes(x, 5, torch.Generator().manual_seed(1))
+    full = components.leading_axes(x, 5, torch.Generator())
+    monkeypatch.setattr(components, "EXACT", 1)
+    quick = components.leading_axes(x, 5, torch.Generator().manual_seed(1))
     torch.testing.assert_close(full[0], quick[0], atol=1e-3, rtol=1e-3)
     torch.testing.assert_close(full[1], quick[1], atol=1e-3, rtol=1e-3)
 
@@ -510,7 +504,7 @@ def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
 def test_the_code_that_kith_hands_over_keeps_the_means_of_its_clusters_apart(monkeypatch):
     monkeypatch.setattr("coterie.methods.kith.method.STEPS", 80)
     X, _ = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
-    kith = Kith(3, random_state=0).fit(X)
+    kith = Kith(3, hidden=BODY[:-1], embedding_dim=BODY[-1], random_state=0).fit(X)
     coder = KithCoder((6,), 4, torch.Generator().manual_seed(0))
     labels = torch.from_numpy(kith.labels_).long()
     coder.take_over(kith.network_, kith.head_.z, labels, torch.Generator().manual_seed(0))

@@ -232,7 +232,7 @@ class Engine(Resuming):
         sums = torch.tensor(list(self._sums.values()), dtype=torch.float64)
         means = self.world.sum(sums) / steps
         record |= dict(zip(self._sums, means.tolist()))
-        if self.head is not None:
+        if self.head is not None and (self.phase.sizes or self.labels is not None):
             record |= self._sizes()
         record["seconds"] = round(time.perf_counter() - self._begin, 3)
         self._sums = {}

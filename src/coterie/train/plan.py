@@ -38,6 +38,7 @@ class Phase:
     paced: bool = False  # updates are steps of a schedule: a phase that is cut has as many
     tol: float = 0.0  # stop when a smaller share of labels changes between updates
     align: bool = False  # match label names first (k-means restarted)
+    sizes: bool = True  # the record of an epoch has cluster sizes, which may cost a forward pass
     average: bool = False  # end with the mean of the weights over this phase's steps
 
 

@@ -12,6 +12,7 @@ import torch
 
 from ..math.augment import dropout_rows
 from ..math.losses import squared_error
+from ..nets.kith_encoder import BODY
 from ..runtime.processes import all_gather, current
 from ..runtime.rng import torch_rng
 from ..storage.tensors import StateError, pack, unpack, write_bytes
@@ -75,6 +76,8 @@ def _from_kith(method: "DeepClusterer"):
             random_state=engine.seed,
             scale=method.scale,
             kind=engine.network.net.features.kind,
+            hidden=BODY[:-1],
+            embedding_dim=BODY[-1],
             time_budget=method.time_budget and KITH_SHARE * method.time_budget,
         )
         kith.fit(engine.rows.source)

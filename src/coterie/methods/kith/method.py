@@ -24,16 +24,24 @@ from ...train.plan import Call, Phase
 from ...train.rows import Rows
 from ..codeless import WithoutAutoencoder
 from .choosing import Families, candidates, finalists, verdict
-from .row_features import all_features, find_kind, moved_features, sparse_text, usual_neighbours
+from .row_features import (
+    LOST,
+    all_features,
+    find_kind,
+    moved_features,
+    thin_rows,
+    usual_neighbours,
+)
 from .views import mixed, thinned
 
 if TYPE_CHECKING:
     from ...train.engine import Engine
 
-STEPS, REFINE_STEPS = 550, 100  # of a fit, at least
+FEW_STEPS, STEPS, REFINE_STEPS = 100, 550, 100  # of a fit, at least
 EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
-LOST = {"text": 0.7, "counts": 0.5}  # share of words and of genes that a view loses
+NARROWEST, WIDEST, MANY_ROWS = 32, 256, 30_000  # of the embedding, by rows
+TINY = 1e-30  # below it a probability is none
 DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
 
 
@@ -96,10 +104,15 @@ class Kith(WithoutAutoencoder):
     dropout: float | None = param(
         None, "share of words or genes that a view loses; None: 0.7 and 0.5", ge=0, le=1
     )
-    hidden: tuple[int, ...] = param(
-        (512,), "hidden layers before the embedding", ge=1, group="network"
+    hidden: tuple[int, ...] | None = param(
+        None,
+        "hidden layers before the embedding; None: one of twice its size",
+        ge=1,
+        group="network",
     )
-    embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
+    embedding_dim: int | None = param(
+        None, "size of the embedding; None: 32 to 256, by columns and rows", ge=1, group="network"
+    )
     epochs: float | None = param(
         None, "epochs of training; None: 4, 550 steps at least", ge=0, group="training"
     )
@@ -118,25 +131,30 @@ class Kith(WithoutAutoencoder):
         steps = max(1, round(rows.n / self.batch_size))
         self._batch = math.ceil(rows.n / steps)  # even batches: no tiny last one
         self._batches = epoch_steps(rows.n, self._batch)
-        self._csr = sparse_text(rows, self.kind_)
+        self._rows_of_fit, self._words = rows, None
         try:
             super()._fit(rows)
         finally:
-            del self._csr  # a model does not hold the data
+            del self._rows_of_fit, self._words  # a model does not hold the data
 
     def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+        size = self.embedding_dim
         if not hasattr(self, "kind_"):  # a loaded model
-            self.kind_ = kinds.KINDS[int(self.head_.kind)]
+            self.kind_, size = kinds.KINDS[int(self.head_.kind)], len(self.head_.weight)
         features = kinds.Features(self.kind_, shape)
-        return FeatureNet(features, (*self.hidden, self.embedding_dim), generator)
+        size = size or usual_embedding(features.size, self._n_rows)
+        hidden = (2 * size,) if self.hidden is None else self.hidden
+        return FeatureNet(features, (*hidden, size), generator)
 
     def _plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         network.share(join(self.devices))
         epochs, refine = self.epochs, self.refine_epochs
-        epochs = max(STEPS / self._batches, EPOCHS) if epochs is None else epochs
-        refine = max(REFINE_STEPS / self._batches, REFINE_EPOCHS) if refine is None else refine
+        if epochs is None:
+            epochs = max(usual_steps(self._n_rows) / self._batches, EPOCHS)
+        if refine is None:
+            refine = max(REFINE_STEPS / self._batches, REFINE_EPOCHS)
         optim = self.optim(weight_decay=self.weight_decay)
-        common = {"batch_size": self._batch, "augment": None}
+        common = {"batch_size": self._batch, "augment": None, "sizes": False}
         train = self.phase("train", epochs, loss=self.loss, optim=optim, **common)
         optim = self.optim(weight_decay=self.weight_decay, lr=self.refine_lr)
         renew = {"update": self.update, "update_every": max(1, self._batches // 2)}
@@ -162,11 +180,11 @@ class Kith(WithoutAutoencoder):
         rowwise["graph"] = neighbours(z, k, numpy_rng(engine.seed, "graph"))
         outputs = self.outputs or max(40, 4 * self.n_clusters)
         outputs = max(self.n_clusters, min(outputs, rows.n // 5))
-        g, e = torch_rng(engine.seed, "heads"), self.embedding_dim
+        g, e = torch_rng(engine.seed, "heads"), network.embedding_dim
         bound = 1 / math.sqrt(e)
-        widths = {"direct": self.direct_heads * self.n_clusters, "over": self.over_heads * outputs}
-        params = {k: bound * (2 * torch.rand(e, w, generator=g) - 1) for k, w in widths.items()}
-        params |= {f"{k}_bias": torch.zeros(w) for k, w in widths.items()}
+        width = self.direct_heads * self.n_clusters + self.over_heads * outputs
+        weight = bound * (2 * torch.rand(e, width, generator=g) - 1)
+        params = {"weight": weight, "bias": torch.zeros(width)}
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
         engine.head = Head(params, state, rowwise)
         world.broadcast(list(engine.head.tensors().values()))
@@ -179,27 +197,32 @@ class Kith(WithoutAutoencoder):
         views = [self._view(batch, head, batch.rows, "own"), self._view(batch, head, partner, "j")]
         h = batch.network.body(torch.cat(views))
         near, even = [], []
-        for logits in self._logits(h, head):  # (2b, heads, outputs)
-            log_p, log_q = logits.log_softmax(2).chunk(2)
-            near.append(-torch.logsumexp(log_p + log_q, 2).mean(0))
-            mean = batch.mean((log_p.exp() + log_q.exp()) / 2)
-            even.append((mean * mean.clamp_min(1e-12).log()).sum(1))
+        for logits in self._split(torch.addmm(head.bias, h, head.weight)):  # (2b, heads, outputs)
+            p = logits.softmax(2)
+            own, other = p.chunk(2)
+            near.append(-(own * other).sum(2).clamp_min(TINY).log().mean(0))
+            mean = batch.mean(p.view(2, -1, *p.shape[1:]).mean(0))
+            even.append((mean * mean.clamp_min(TINY).log()).sum(1))
         return {
             "neighbours": torch.cat(near).mean(),
             "balance": self.balance * torch.cat(even).mean(),
         }
 
-    def _logits(self, h: torch.Tensor, head: Head) -> list[torch.Tensor]:  # each (b, heads, out)
-        direct = torch.addmm(head.direct_bias, h, head.direct)
-        over = torch.addmm(head.over_bias, h, head.over)
-        heads = ((direct, self.direct_heads), (over, self.over_heads))
-        return [logits.view(len(h), count, -1) for logits, count in heads]
+    def _split(self, t: torch.Tensor) -> list[torch.Tensor]:  # (b, all outputs)
+        """Direct heads and over-heads: (b, heads, outputs) each."""
+        direct = self.direct_heads * self.n_clusters
+        parts = t.split([direct, t.shape[1] - direct], 1)
+        return [
+            p.reshape(len(t), c, -1) for p, c in zip(parts, (self.direct_heads, self.over_heads))
+        ]
 
     def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
         kind = batch.network.features.kind
         if kind in LOST:
             lost = LOST[kind] if self.dropout is None else self.dropout
-            return thinned(batch, self._csr, rows, key, lost)
+            if self._words is None:
+                self._words = thin_rows(batch.network.features, self._rows_of_fit)
+            return thinned(batch, self._words, rows, key, lost)
         return mixed(batch, head, rows, key, self.mix, self.noise)
 
     # -- merging and choosing ---------------------------------------------------------------
@@ -231,14 +254,17 @@ class Kith(WithoutAutoencoder):
         head, n = engine.head, engine.rows.n
         rng = numpy_rng(engine.seed, "merge")
         _settle(engine)
-        h = torch.empty(n, self.embedding_dim)  # filled in place: parts and their sum at once
+        h = torch.empty(
+            n, engine.network.embedding_dim
+        )  # filled in place: parts and their sum at once
         for part, out in zip(head.z.split(4096), h.split(4096)):  # would be twice the memory
             out.copy_(engine.network.body(part))
         judged = None
         if n > JUDGED_ROWS:
             judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
-        direct = _split(head.direct, head.direct_bias, self.direct_heads)
-        over = _split(head.over, head.over_bias, self.over_heads)
+        weights = self._split(head.weight.data)  # (e, heads, outputs) each
+        biases = self._split(head.bias.data[None])
+        direct, over = (list(zip(w.unbind(1), b[0].unbind(0))) for w, b in zip(weights, biases))
         return candidates(h, direct, over, head.graph, judged, self.n_clusters, rng)
 
     # -- refining ---------------------------------------------------------------------------
@@ -261,7 +287,7 @@ class Kith(WithoutAutoencoder):
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
         if "merge" not in head:  # still training: the first direct head stands for all
             k = self.n_clusters
-            return (latents @ head.direct[:, :k] + head.direct_bias[:k]).softmax(1)
+            return (latents @ head.weight[:, :k] + head.bias[:k]).softmax(1)
         return (latents @ head.weight + head.bias).softmax(1) @ head.merge
 
     # -- looking inside ---------------------------------------------------------------------
@@ -277,11 +303,19 @@ class Kith(WithoutAutoencoder):
             self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
 
 
+def usual_steps(n: int) -> int:
+    """Steps of training, at least: few rows are learned in fewer steps."""
+    return min(STEPS, FEW_STEPS + n // 8)
+
+
+def usual_embedding(columns: int, n: int) -> int:
+    """Size of the embedding: 32 for up to 15 columns, doubled with them up to 128, or to 256 for
+    many rows."""
+    most = WIDEST if n >= MANY_ROWS else WIDEST // 2
+    return max(NARROWEST, min(most, 2 ** int(math.log2(4 * columns))))
+
+
 def _settle(engine: "Engine") -> None:
     """Normalisation by the moments of clean rows, the same ones on every process."""
     z = engine.head.z
     engine.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
-
-
-def _split(weight: torch.Tensor, bias: torch.Tensor, heads: int) -> list[tuple]:
-    return list(zip(weight.data.chunk(heads, 1), bias.data.chunk(heads)))
