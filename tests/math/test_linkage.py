@@ -82,7 +82,7 @@ def test_linkage_follows_moons_that_k_means_cuts():
 def test_mixture_reaches_the_likelihood_of_scikit_learn_and_its_density_is_one():
     X, y = make_blobs(400, 3, centers=3, cluster_std=[0.5, 1.5, 1.0], random_state=3)
     X = X @ np.random.default_rng(0).normal(size=(3, 3))
-    found = full_mixture(torch.from_numpy(X), torch.from_numpy(y), 3, tol=1e-6)
+    found = full_mixture(torch.from_numpy(X), torch.from_numpy(y), 3, prior=0, tol=1e-6)
     twin = GaussianMixture(3, tol=1e-6, means_init=[X[y == j].mean(0) for j in range(3)]).fit(X)
     assert found.bound == pytest.approx(twin.score(X), abs=1e-3)
     weights = found.log_weights.exp().numpy()
@@ -91,6 +91,17 @@ def test_mixture_reaches_the_likelihood_of_scikit_learn_and_its_density_is_one()
         density = multivariate_normal(found.means[j].numpy(), np.linalg.inv(inverse)).logpdf(X)
         mine = found.log_joint(torch.from_numpy(X))[:, j].numpy()
         np.testing.assert_allclose(mine, np.log(weights[j]) + density, atol=1e-6)
+
+
+def test_covariances_lean_on_the_pooled_one_by_the_prior():
+    X, y = make_blobs(60, 2, centers=2, cluster_std=[0.2, 1.0], random_state=0)
+    found = full_mixture(torch.from_numpy(X), torch.from_numpy(y), 2, prior=10, max_iter=1)
+    scatter = [np.cov(X[y == j].T, bias=True) * 30 for j in range(2)]
+    pooled = sum(scatter) / 60
+    for j in range(2):
+        inverse = (found.whitening[j] @ found.whitening[j].T).numpy()
+        want = (scatter[j] + 10 * pooled) / (30 + 10)
+        np.testing.assert_allclose(np.linalg.inv(inverse), want, rtol=1e-3)
 
 
 def test_mixture_takes_duplicate_rows_and_an_empty_cluster():

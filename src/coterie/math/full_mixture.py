@@ -33,22 +33,26 @@ class FullMixture:
 
 
 @torch.no_grad()
-def full_mixture(x, labels, k, *, prior=0.0, tol=1e-3, max_iter=100):  # (n, d), (n,)
+def full_mixture(x, labels, k, *, prior=None, tol=1e-3, max_iter=100):  # (n, d), (n,)
     """EM that starts from `labels`; ends when the mean log-likelihood gains less than `tol`.
+
+    Every covariance is a mean of the cluster's own scatter S_j and of the pooled one:
+    (S_j + prior / n sum_i S_i) / (n_j + prior). So a cluster of few rows has the shape of the
+    others, and none can shrink onto a line of a few rows, which would be the likeliest of all.
 
     Parameters
     ----------
-    prior : rows of the whole data's mean variance that every covariance is mixed with; steadies
-        clusters of few rows
+    prior : rows that the pooled covariance counts for; None: d + 2
     """
     x = x.double()
     center = x.mean(0)
     x = x - center
+    prior = x.shape[1] + 2.0 if prior is None else prior
     variance = float(x.square().mean()) or 1.0
     weigh = torch.nn.functional.one_hot(labels.long(), k).double()
-    last, found = -math.inf, None
+    last, found, bound = -math.inf, None, -math.inf
     for _ in range(max_iter):
-        found = _maximise(x, weigh, variance, prior)
+        found = _maximise(x, weigh, RIDGE * variance, prior)
         logs = found.log_joint(x)
         density = logs.logsumexp(1)
         bound = float(density.mean())
@@ -58,15 +62,17 @@ def full_mixture(x, labels, k, *, prior=0.0, tol=1e-3, max_iter=100):  # (n, d),
     return FullMixture(found.log_weights, found.means + center, found.whitening, bound)
 
 
-def _maximise(x, weigh, variance, prior):
+def _maximise(x, weigh, ridge, prior):
     n, d = x.shape
     counts = weigh.sum(0) + 1e-10
     means = (weigh.T @ x) / counts[:, None]
-    eye = torch.eye(d, dtype=x.dtype)
-    turns = []
-    for j in range(weigh.shape[1]):
-        u = (x - means[j]) * weigh[:, j : j + 1].sqrt()
-        cov = (u.T @ u + prior * variance * eye) / (counts[j] + prior) + RIDGE * variance * eye
-        chol = torch.linalg.cholesky_ex(cov)[0]
-        turns.append(torch.linalg.solve_triangular(chol, eye, upper=False).T)
-    return FullMixture((counts / n).log(), means, torch.stack(turns), -math.inf)
+    scatter = x.new_empty(weigh.shape[1], d, d)
+    for j, mean in enumerate(means):
+        u = x - mean
+        torch.mm(u.T, u * weigh[:, j : j + 1], out=scatter[j])
+    cov = (scatter + prior / n * scatter.sum(0)) / (counts + prior)[:, None, None]
+    cov.diagonal(dim1=1, dim2=2).add_(ridge)
+    chol = torch.linalg.cholesky_ex(cov)[0]
+    eye = torch.eye(d, dtype=x.dtype).expand_as(chol)
+    turn = torch.linalg.solve_triangular(chol, eye, upper=False).transpose(1, 2)
+    return FullMixture((counts / n).log(), means, turn, -math.inf)

@@ -33,7 +33,7 @@ class Phase:
     optim: Optim = field(default_factory=Optim)
     optimizers: Callable[[nn.Module, Head], dict[str, tuple[list, Optim]]] | None = None
     augment: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None
-    update: Callable[[View, Head], torch.Tensor | None] | None = None
+    update: Callable[[View, Head], torch.Tensor | bool | None] | None = None  # True ends the phase
     update_every: int | float = 1.0  # int: mini-batches, float: epochs
     paced: bool = False  # updates are steps of a schedule: a phase that is cut has as many
     tol: float = 0.0  # stop when a smaller share of labels changes between updates

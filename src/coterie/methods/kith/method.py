@@ -12,9 +12,8 @@ from ...data.chunks import epoch_steps
 from ...estimator.deep import SCHEDULES
 from ...estimator.params import param
 from ...math import features as kinds
-from ...math.assign import kl, target_distribution
-from ...math.graph import neighbours, smooth
-from ...math.merge import stability
+from ...math.assign import kl
+from ...math.graph import neighbours
 from ...nets.feature_net import FeatureNet
 from ...runtime.processes import join
 from ...runtime.rng import numpy_rng, torch_rng
@@ -23,7 +22,8 @@ from ...train.head import Head
 from ...train.plan import Call, Phase
 from ...train.rows import Rows
 from ..codeless import WithoutAutoencoder
-from .choosing import Families, candidates, finalists, verdict
+from .choosing import NAMES, choose
+from .heads import Families, candidates
 from .row_features import (
     LOST,
     all_features,
@@ -37,12 +37,13 @@ from .views import mixed, thinned
 if TYPE_CHECKING:
     from ...train.engine import Engine
 
-FEW_STEPS, STEPS, REFINE_STEPS = 100, 550, 100  # of a fit, at least
+FEW_STEPS, STEPS = 100, 550  # of training, for very few rows and for many, at least
+REFINE_STEPS, LONGEST = 50, 600  # of learning the winner
+LEARNED = 0.995  # share of rows on which network and winner agree when it ends
 EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
-JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
 NARROWEST, WIDEST, MANY_ROWS = 32, 256, 30_000  # of the embedding, by rows
 TINY = 1e-30  # below it a probability is none
-DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
+SETTLED_ROWS = 20_000
 
 
 class Kith(WithoutAutoencoder):
@@ -142,7 +143,7 @@ class Kith(WithoutAutoencoder):
         if not hasattr(self, "kind_"):  # a loaded model
             self.kind_, size = kinds.KINDS[int(self.head_.kind)], len(self.head_.weight)
         features = kinds.Features(self.kind_, shape)
-        size = size or usual_embedding(features.size, self._n_rows)
+        size = size or usual_embedding(max(features.size, self.n_clusters), self._n_rows)
         hidden = (2 * size,) if self.hidden is None else self.hidden
         return FeatureNet(features, (*hidden, size), generator)
 
@@ -152,13 +153,14 @@ class Kith(WithoutAutoencoder):
         if epochs is None:
             epochs = max(usual_steps(self._n_rows) / self._batches, EPOCHS)
         if refine is None:
-            refine = max(REFINE_STEPS / self._batches, REFINE_EPOCHS)
+            refine = max(LONGEST / self._batches, REFINE_EPOCHS)
         optim = self.optim(weight_decay=self.weight_decay)
         common = {"batch_size": self._batch, "augment": None, "sizes": False}
         train = self.phase("train", epochs, loss=self.loss, optim=optim, **common)
-        optim = self.optim(weight_decay=self.weight_decay, lr=self.refine_lr)
-        renew = {"update": self.update, "update_every": max(1, self._batches // 2)}
-        hooks = {"loss": self.refine_loss, "tol": 0.0, "optim": optim, **renew}
+        decay = {"weight_decay": self.weight_decay}
+        optim = self.optim(lr=self.refine_lr, schedule="constant", **decay)
+        hooks = {"loss": self.refine_loss, "optim": optim}
+        hooks |= {"update": self.update, "update_every": max(REFINE_STEPS, self._batches // 2)}
         plan = [Call(self._start, "graph"), train, Call(self._choose, "merge")]
         if not refine:
             return plan
@@ -216,72 +218,48 @@ class Kith(WithoutAutoencoder):
             p.reshape(len(t), c, -1) for p, c in zip(parts, (self.direct_heads, self.over_heads))
         ]
 
-    def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
+    def _view(
+        self, batch: Batch, head: Head, rows: torch.Tensor, key: str, mix: float | None = None
+    ) -> torch.Tensor:
         kind = batch.network.features.kind
         if kind in LOST:
             lost = LOST[kind] if self.dropout is None else self.dropout
             if self._words is None:
                 self._words = thin_rows(batch.network.features, self._rows_of_fit)
             return thinned(batch, self._words, rows, key, lost)
-        return mixed(batch, head, rows, key, self.mix, self.noise)
+        return mixed(batch, head, rows, key, self.mix if mix is None else mix, self.noise)
 
     # -- merging and choosing ---------------------------------------------------------------
-    def _choose(self, engine: "Engine") -> None:
-        """Merge the over-heads; of all clusterings the one with the lowest normalised cut wins."""
-        head, k = engine.head, self.n_clusters
-        with torch.no_grad():
-            found = self._candidates(engine)
-        best, firm = finalists(found)
-        name = verdict(self.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
-        chosen, other = best[name], best["direct" if name == "merged" else "merged"]
-        alike = stability([chosen["labels"], other["labels"]])
-        state = {"kind": head.kind, "spread": head.spread, "merge": chosen["merge"]}
-        state |= {f"{f}_labels": best[f]["labels"].int() for f in best}
-        state |= {"agreement": torch.tensor(alike), "free": torch.tensor(int(name == "merged"))}
-        state["cuts"] = torch.tensor([best[f]["cut"] for f in ("direct", "merged")])
-        params = {"weight": chosen["weight"], "bias": chosen["bias"]}
-        rowwise = {name: getattr(head, name) for name in head.kinds["rows"]}
-        rowwise["target"] = torch.zeros(engine.rows.n, k)
-        engine.head, engine.labels = Head(params, state, rowwise), None
-        engine.world.broadcast(list(engine.head.tensors().values()))
-        if alike < DISAGREE:
-            engine.notes.append(
-                f"equal and free cluster sizes lead to different clusters (adjusted Rand index "
-                f"{alike:.2f}); taken: {name}; candidates_ has both"
-            )
-
-    def _candidates(self, engine: "Engine") -> Families:
-        head, n = engine.head, engine.rows.n
-        rng = numpy_rng(engine.seed, "merge")
-        _settle(engine)
-        h = torch.empty(
-            n, engine.network.embedding_dim
-        )  # filled in place: parts and their sum at once
-        for part, out in zip(head.z.split(4096), h.split(4096)):  # would be twice the memory
-            out.copy_(engine.network.body(part))
-        judged = None
-        if n > JUDGED_ROWS:
-            judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
-        weights = self._split(head.weight.data)  # (e, heads, outputs) each
-        biases = self._split(head.bias.data[None])
+    def candidates(
+        self, h: torch.Tensor, head: Head, judged: torch.Tensor | None, rng: np.random.Generator
+    ) -> Families:
+        """Clusterings of all heads on the embedding h (n, e)."""
+        weights, biases = self._split(head.weight.data), self._split(head.bias.data[None])
         direct, over = (list(zip(w.unbind(1), b[0].unbind(0))) for w, b in zip(weights, biases))
         return candidates(h, direct, over, head.graph, judged, self.n_clusters, rng)
 
-    # -- refining ---------------------------------------------------------------------------
-    def update(self, view: View, head: Head) -> torch.Tensor:
-        """Targets: the assignment of each row's neighbourhood, sharpened."""
+    def _choose(self, engine: "Engine") -> None:
+        _settle(engine)
+        choose(self, engine)
+
+    # -- learning the winner ----------------------------------------------------------------
+    def update(self, view: View, head: Head) -> bool:
+        """Has the network learned the winner? Then the phase ends."""
         network = view.network
         training = network.training
         network.eval()
-        q = torch.cat([self.assign(network.body(part), head) for part in head.z.split(4096)])
+        parts = zip(head.z.split(4096), head.target.split(4096))
+        hits = sum(
+            int((self.assign(network.body(z), head).argmax(1) == t.argmax(1)).sum())
+            for z, t in parts
+        )
         network.train(training)
-        near = smooth(q, head.graph)
-        k = head.graph.shape[1]
-        head.target.copy_(target_distribution((q + k * near) / (k + 1)))
-        return q.argmax(1)
+        return view.step >= REFINE_STEPS and hits >= LEARNED * view.n
 
     def refine_loss(self, batch: Batch, head: Head) -> Terms:
-        z = self._view(batch, head, batch.rows, "own")
+        # labels of others may change where rows are near: no step towards a neighbour then
+        mix = 0.0 if bool(head.labelled) else self.mix
+        z = self._view(batch, head, batch.rows, "own", mix)
         return {"kl": kl(head.target[batch.rows], self.assign(batch.network.body(z), head))}
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
@@ -292,13 +270,14 @@ class Kith(WithoutAutoencoder):
 
     # -- looking inside ---------------------------------------------------------------------
     def _after_fit(self) -> None:
+        there = [name for name in NAMES if f"{name}_labels" in self.head_]
         self.candidates_ = {
-            name: getattr(self.head_, f"{name}_labels").numpy().astype(np.int64)
-            for name in ("direct", "merged")
+            name: getattr(self.head_, f"{name}_labels").numpy().astype(np.int64) for name in there
         }
-        self.cuts_ = dict(zip(("direct", "merged"), self.head_.cuts.tolist()))
+        cuts = dict(zip(NAMES, self.head_.cuts.tolist()))
+        self.cuts_ = {name: cuts[name] for name in there}
         self.agreement_ = float(self.head_.agreement)
-        self.chosen_ = "merged" if int(self.head_.free) else "direct"
+        self.chosen_, self.second_ = (NAMES[i] for i in self.head_.chosen.tolist())
         if "graph" in self.head_:  # a loaded model has left its rows behind
             self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
 
@@ -308,14 +287,14 @@ def usual_steps(n: int) -> int:
     return min(STEPS, FEW_STEPS + n // 8)
 
 
-def usual_embedding(columns: int, n: int) -> int:
-    """Size of the embedding: 32 for up to 15 columns, doubled with them up to 128, or to 256 for
-    many rows."""
+def usual_embedding(directions: int, n: int) -> int:
+    """Size of the embedding: 32 for up to 15 columns or clusters, doubled with them up to 128, or
+    to 256 for many rows."""
     most = WIDEST if n >= MANY_ROWS else WIDEST // 2
-    return max(NARROWEST, min(most, 2 ** int(math.log2(4 * columns))))
+    return max(NARROWEST, min(most, 2 ** int(math.log2(4 * directions))))
 
 
 def _settle(engine: "Engine") -> None:
     """Normalisation by the moments of clean rows, the same ones on every process."""
     z = engine.head.z
-    engine.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
+    engine.network.settle(z[:: math.ceil(len(z) / SETTLED_ROWS)])
