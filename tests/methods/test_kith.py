@@ -229,7 +229,8 @@ def test_learning_ends_when_the_network_gives_the_winners_labels():
     method, batch, head = small_problem()
     z, network = head.z, batch.network
     params = {"weight": head.weight.data[:, :3] * 9, "bias": head.bias.data[:3]}
-    made = Head(params, {"merge": torch.eye(3).double()}, {"z": z, "target": torch.zeros(12, 3)})
+    state = {"merge": torch.eye(3).double(), "labelled": torch.tensor(True)}
+    made = Head(params, state, {"z": z, "target": torch.zeros(12, 3)})
     made = made.double()
     with torch.no_grad():
         labels = method.assign(network.eval().body(z), made).argmax(1)

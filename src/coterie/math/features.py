@@ -25,7 +25,6 @@ PARTS = 50  # principal components of each part of an image, of counts, of a wid
 WORDS = 100  # singular directions of text
 WIDE = 100  # columns from which on a table is reduced to components
 SKEWED = 2.0
-ALIKE = 5.0  # deviations within this factor of each other may be those of one unit
 SAMPLE_ROWS = 20_000  # rows that the recipe looks at
 
 
@@ -122,7 +121,7 @@ class Features(nn.Module):
         # columns that share a unit keep it: edge pixels are not as good as others, and a map that
         # is wider than high is no square
         shared = not bool(self.logged.any()) and bool((self.unit == self.unit[0]).all())
-        if shared and (len(sd) > WIDE or sd.amax() <= ALIKE * sd.amin()):
+        if shared:
             sd = sd.square().mean().sqrt().expand_as(sd)
         self.mean.copy_(t.mean(0))
         # beyond rounding, whatever the unit is: a column of 1e-9 counts as one of 1 does

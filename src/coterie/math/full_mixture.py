@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+BLOCK = 2**22  # numbers held at a time
 RIDGE = 1e-6  # added to every variance, times the mean variance of the data
 
 
@@ -19,14 +20,16 @@ class FullMixture:
 
     def log_joint(self, x):  # (n, d) -> (n, k)
         """Log of weight times density."""
-        x = x.double()
-        d = x.shape[1]
-        logs = x.new_empty(len(x), len(self.means))
-        for j, (mean, turn) in enumerate(zip(self.means, self.whitening)):
-            logs[:, j] = ((x - mean) @ turn).square().sum(1).mul_(
-                -0.5
-            ) + turn.diagonal().log().sum()
-        return logs + self.log_weights - 0.5 * d * math.log(2 * math.pi)
+        k, d = self.means.shape
+        turn = self.whitening.permute(1, 0, 2).reshape(d, k * d)
+        shift = (self.means[:, None] @ self.whitening).flatten()
+        volume = self.whitening.diagonal(dim1=1, dim2=2).log().sum(1)
+        offset = self.log_weights + volume - 0.5 * d * math.log(2 * math.pi)
+        step = max(1, BLOCK // (k * d))
+        squares = [
+            (part.double() @ turn - shift).square_().view(-1, k, d).sum(2) for part in x.split(step)
+        ]
+        return offset - 0.5 * torch.cat(squares)
 
     def log_density(self, x):  # (n, d) -> (n,)
         return self.log_joint(x).logsumexp(1)
@@ -50,9 +53,11 @@ def full_mixture(x, labels, k, *, prior=None, tol=1e-3, max_iter=100):  # (n, d)
     prior = x.shape[1] + 2.0 if prior is None else prior
     variance = float(x.square().mean()) or 1.0
     weigh = torch.nn.functional.one_hot(labels.long(), k).double()
+    # few columns: the products of all pairs of them are made once
+    pairs = None if x.shape[1] * x.numel() > BLOCK else (x[:, :, None] * x[:, None]).flatten(1)
     last, found, bound = -math.inf, None, -math.inf
     for _ in range(max_iter):
-        found = _maximise(x, weigh, RIDGE * variance, prior)
+        found = _maximise(x, pairs, weigh, RIDGE * variance, prior)
         logs = found.log_joint(x)
         density = logs.logsumexp(1)
         bound = float(density.mean())
@@ -62,14 +67,18 @@ def full_mixture(x, labels, k, *, prior=None, tol=1e-3, max_iter=100):  # (n, d)
     return FullMixture(found.log_weights, found.means + center, found.whitening, bound)
 
 
-def _maximise(x, weigh, ridge, prior):
+def _maximise(x, pairs, weigh, ridge, prior):
     n, d = x.shape
     counts = weigh.sum(0) + 1e-10
     means = (weigh.T @ x) / counts[:, None]
-    scatter = x.new_empty(weigh.shape[1], d, d)
-    for j, mean in enumerate(means):
-        u = x - mean
-        torch.mm(u.T, u * weigh[:, j : j + 1], out=scatter[j])
+    if pairs is not None:
+        scatter = (weigh.T @ pairs).view(-1, d, d)
+        scatter -= counts[:, None, None] * means[:, :, None] * means[:, None]
+    else:
+        scatter = x.new_empty(weigh.shape[1], d, d)
+        for j, mean in enumerate(means):
+            u = x - mean
+            torch.mm(u.T, u * weigh[:, j : j + 1], out=scatter[j])
     cov = (scatter + prior / n * scatter.sum(0)) / (counts + prior)[:, None, None]
     cov.diagonal(dim1=1, dim2=2).add_(ridge)
     chol = torch.linalg.cholesky_ex(cov)[0]

@@ -25,6 +25,7 @@ KERNEL_COLUMNS = 4  # up to here a kernel density is worth asking
 WIDTHS = (0.05, 0.1, 0.2, 0.4)  # of its kernels; columns have deviations of about one
 JUDGED_ROWS = 4000  # rows of both halves, at most
 ROWS_EACH, LARGEST = 8, 1500  # rows for each component, at least; components times columns
+MOST_SPLITS, SPLIT_ROWS = 5, 1000  # ways in which few rows are halved
 EM_STEPS = 20
 
 
@@ -65,22 +66,27 @@ def decide(
 
 @torch.no_grad()
 def density_gap(z, labels, k, rng):  # (n, m), (n,) -> float, nats a row
-    """How much better the best richer density predicts rows than a mixture of k Gaussians."""
-    order = torch.from_numpy(rng.permutation(len(z))[:JUDGED_ROWS])
-    halves = order.chunk(2)
-    gaps = []
-    for seen, unseen in (halves, halves[::-1]):
-        known, new = z[seen], z[unseen]
-        own = _score(known, labels[seen], k, new)
-        richer = [own]
-        for c in sorted({math.ceil(part * k) for part in RICHER}):
-            if ROWS_EACH * c <= len(known) and c * z.shape[1] <= LARGEST:
-                start = kmeans(known, c, rng=rng, n_init=1, max_iter=20).labels
-                richer.append(_score(known, start, c, new))
-        if z.shape[1] <= KERNEL_COLUMNS:
-            richer += kernel_scores(known.double(), new.double())
-        gaps.append(max(richer) - own)
-    return float(np.mean(gaps))
+    """How much better the best richer density predicts rows than a mixture of k Gaussians.
+
+    Few rows are halved several times, and densities compared by their means: the largest of many
+    uncertain scores would be too large.
+    """
+    n, m = z.shape
+    scores = []  # of each half: the mixture of k, then the richer ones
+    for _ in range(max(1, min(MOST_SPLITS, SPLIT_ROWS // n))):
+        halves = torch.from_numpy(rng.permutation(n)[:JUDGED_ROWS]).chunk(2)
+        for seen, unseen in (halves, halves[::-1]):
+            known, new = z[seen], z[unseen]
+            found = [_score(known, labels[seen], k, new)]
+            for c in sorted({math.ceil(part * k) for part in RICHER}):
+                if ROWS_EACH * c <= n // 2 and c * m <= LARGEST:
+                    start = kmeans(known, c, rng=rng, n_init=1, max_iter=20).labels
+                    found.append(_score(known, start, c, new))
+            if m <= KERNEL_COLUMNS:
+                found += kernel_scores(known.double(), new.double())
+            scores.append(found)
+    means = np.mean(scores, 0)
+    return float(means.max() - means[0])
 
 
 def _score(known, labels, k, new):

@@ -37,9 +37,10 @@ from .views import mixed, thinned
 if TYPE_CHECKING:
     from ...train.engine import Engine
 
-FEW_STEPS, STEPS = 100, 550  # of training, for very few rows and for many, at least
-REFINE_STEPS, LONGEST = 50, 600  # of learning the winner
-LEARNED = 0.995  # share of rows on which network and winner agree when it ends
+FEW_STEPS, STEPS = 60, 550  # of training, for very few rows and for many, at least
+REFINE_STEPS, LONGEST = 50, 600  # of learning the winner, at least and at most
+OWN_STEPS = 100  # the most if it is a head of the network
+LEARNED = 0.998  # share of rows on which network and winner agree when it ends
 EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
 NARROWEST, WIDEST, MANY_ROWS = 32, 256, 30_000  # of the embedding, by rows
 TINY = 1e-30  # below it a probability is none
@@ -218,16 +219,14 @@ class Kith(WithoutAutoencoder):
             p.reshape(len(t), c, -1) for p, c in zip(parts, (self.direct_heads, self.over_heads))
         ]
 
-    def _view(
-        self, batch: Batch, head: Head, rows: torch.Tensor, key: str, mix: float | None = None
-    ) -> torch.Tensor:
+    def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
         kind = batch.network.features.kind
         if kind in LOST:
             lost = LOST[kind] if self.dropout is None else self.dropout
             if self._words is None:
                 self._words = thin_rows(batch.network.features, self._rows_of_fit)
             return thinned(batch, self._words, rows, key, lost)
-        return mixed(batch, head, rows, key, self.mix if mix is None else mix, self.noise)
+        return mixed(batch, head, rows, key, self.mix, self.noise)
 
     # -- merging and choosing ---------------------------------------------------------------
     def candidates(
@@ -254,12 +253,15 @@ class Kith(WithoutAutoencoder):
             for z, t in parts
         )
         network.train(training)
+        if not bool(head.labelled) and view.step >= max(OWN_STEPS, REFINE_EPOCHS * self._batches):
+            return True  # a head of its own has only to be sharpened
         return view.step >= REFINE_STEPS and hits >= LEARNED * view.n
 
     def refine_loss(self, batch: Batch, head: Head) -> Terms:
-        # labels of others may change where rows are near: no step towards a neighbour then
-        mix = 0.0 if bool(head.labelled) else self.mix
-        z = self._view(batch, head, batch.rows, "own", mix)
+        if bool(head.labelled):  # another's borders may be finer than the steps of a view
+            z = head.z[batch.rows]
+        else:
+            z = self._view(batch, head, batch.rows, "own")
         return {"kl": kl(head.target[batch.rows], self.assign(batch.network.body(z), head))}
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
