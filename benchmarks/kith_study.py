@@ -71,8 +71,8 @@ class Changed(Kith):
     ways: ClassVar[tuple] = ("spectral", "mod", "ncut")
     blind: ClassVar[bool] = False
 
-    def _candidates(self, engine):
-        found = super()._candidates(engine)
+    def candidates(self, h, head, judged, rng):
+        found = super().candidates(h, head, judged, rng)
         if self.blind:
             every = [c for made in found.values() for c in made]
             best = min(every, key=lambda c: c["cut"])
@@ -83,10 +83,9 @@ class Changed(Kith):
 class Recorded(Kith):
     """Kith that remembers all candidates and what each measure says about them."""
 
-    def _candidates(self, engine):
-        found = super()._candidates(engine)
-        head, k = engine.head, self.n_clusters
-        h = torch.cat([engine.network.body(part) for part in head.z.split(4096)])
+    def candidates(self, h, head, judged, rng):
+        found = super().candidates(h, head, judged, rng)
+        k = self.n_clusters
         self.seen = []
 
         def see(rule, p):

@@ -9,12 +9,13 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_digits, make_blobs, make_circles
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
 import coterie
 from coterie import Kith, Leiden
+from coterie.math import components
 from coterie.math import features as kinds
 from coterie.math.graph import by_cells, exact, neighbours, smooth
 from coterie.math.guess import guess_kind
@@ -27,14 +28,14 @@ from coterie.math.merge import (
     one_hot,
     spectral_merge,
 )
-from coterie.methods.kith import row_features
-from coterie.methods.kith.choosing import finalists, verdict
+from coterie.methods.kith import judge, rivals, row_features
+from coterie.methods.kith.choosing import NAMES, fitted_head, target
+from coterie.methods.kith.heads import finalists, verdict
 from coterie.methods.kith.views import lose_words
 from coterie.nets.feature_net import FeatureNet, SharedNorm
-from coterie.nets.kith_encoder import KithCoder
+from coterie.nets.kith_encoder import BODY, KithCoder
 from coterie.train.head import Head
 from reference import features as twin
-from reference.assign import target_distribution
 
 
 def rand(*shape, seed=0):
@@ -167,9 +168,8 @@ def small_problem():
     z = torch.randn(12, 5, generator=torch.Generator().manual_seed(1)).double()
     features = kinds.Features("table", (5,))
     network = FeatureNet(features, (6, 4), torch.Generator().manual_seed(2)).double()
-    params = {"direct": rand(4, 6), "over": rand(4, 10), "direct_bias": rand(6)}
-    params |= {"over_bias": rand(10, seed=4)}
-    params = {k: v.double() for k, v in params.items()}
+    # two direct heads of three outputs, two over-heads of five
+    params = {"weight": rand(4, 16).double(), "bias": rand(16, seed=4).double()}
     head = Head(params, {"spread": z.std(0)}, {"z": z, "graph": exact(z, 3)})
     return method, OneBatch(network, torch.arange(8)), head
 
@@ -181,19 +181,14 @@ def loop_loss(method, batch, head):
     views = [method._view(batch, head, batch.rows, "own"), method._view(batch, head, partner, "j")]
     h = batch.network.body(torch.cat(views))
     near, even = [], []
-    for weight, bias, heads in (
-        (head.direct, head.direct_bias, 2),
-        (head.over, head.over_bias, 2),
-    ):
-        o = weight.shape[1] // heads
-        for c in range(heads):
-            p = (h @ weight[:, c * o : (c + 1) * o] + bias[c * o : (c + 1) * o]).softmax(1)
-            total = 0
-            for i in range(8):
-                total = total - torch.log(sum(p[i, a] * p[i + 8, a] for a in range(o)))
-            near.append(total / 8)
-            m = p.mean(0)
-            even.append(sum(m[a] * torch.log(m[a]) for a in range(o)))
+    for start, o in ((0, 3), (3, 3), (6, 5), (11, 5)):
+        p = (h @ head.weight[:, start : start + o] + head.bias[start : start + o]).softmax(1)
+        total = 0
+        for i in range(8):
+            total = total - torch.log(sum(p[i, a] * p[i + 8, a] for a in range(o)))
+        near.append(total / 8)
+        m = p.mean(0)
+        even.append(sum(m[a] * torch.log(m[a]) for a in range(o)))
     return sum(near) / 4, method.balance * sum(even) / 4
 
 
@@ -214,33 +209,50 @@ def test_gradient_of_the_loss_by_finite_differences():
 
     def value(weight, bias):
         changed = Head({}, {}, {"z": head.z, "graph": head.graph, "spread": head.spread})
-        changed.direct, changed.direct_bias = weight, bias
-        changed.over, changed.over_bias = head.over.data, head.over_bias.data
+        changed.weight, changed.bias = weight, bias
         return sum(method.loss(batch, changed).values())
 
-    inputs = (head.direct.data.clone(), head.direct_bias.data.clone())
+    inputs = (head.weight.data.clone(), head.bias.data.clone())
     assert torch.autograd.gradcheck(value, [t.requires_grad_() for t in inputs])
 
 
-def test_refining_aims_at_the_sharpened_mean_of_each_neighbourhood():
-    method, batch, head = small_problem()
-    z, graph, network = head.z, head.graph, batch.network
-    merge = torch.eye(3)[torch.arange(5) % 3].double()  # five outputs, three clusters
-    params = {"weight": head.over.data[:, :5] * 9, "bias": head.over_bias.data[:5]}
-    head = Head(params, {"merge": merge}, {"z": z, "graph": graph, "target": torch.zeros(12, 3)})
-    head.double().graph = graph
-    with torch.no_grad():
-        labels = method.update(SimpleNamespace(network=network), head)
-        assert network.training  # asked in its settled state, and given back as it was
-        outputs = (network.eval().body(z) @ head.weight + head.bias).softmax(1).tolist()
-    q = [[p[0] + p[3], p[1] + p[4], p[2]] for p in outputs]
-    around = []
+def test_the_target_is_the_sharpened_mean_of_a_row_and_its_neighbours():
+    q, graph = rand(12, 3).softmax(1), exact(rand(12, 2, seed=1), 3)
+    made = target(q, graph, 3)
     for i in range(12):
-        circle = [q[i], *(q[j] for j in graph[i].tolist())]
-        around.append([sum(row[c] for row in circle) / len(circle) for c in range(3)])
-    expected = torch.tensor(target_distribution(around), dtype=torch.float64)
-    torch.testing.assert_close(head.target, expected)
-    assert labels.tolist() == [row.index(max(row)) for row in q]
+        circle = [q[i].tolist(), *(q[j].tolist() for j in graph[i].tolist())]
+        mean = [sum(row[c] for row in circle) ** 2 for c in range(3)]
+        want = [m / sum(mean) for m in mean]
+        assert made[i].tolist() == pytest.approx(want, rel=1e-4)
+
+
+def test_learning_ends_when_the_network_gives_the_winners_labels():
+    method, batch, head = small_problem()
+    z, network = head.z, batch.network
+    params = {"weight": head.weight.data[:, :3] * 9, "bias": head.bias.data[:3]}
+    state = {"merge": torch.eye(3).double(), "labelled": torch.tensor(True)}
+    made = Head(params, state, {"z": z, "target": torch.zeros(12, 3)})
+    made = made.double()
+    with torch.no_grad():
+        labels = method.assign(network.eval().body(z), made).argmax(1)
+        network.train()
+        for agree, ended in ((12, True), (11, False)):
+            made.target.zero_()
+            for i in range(12):
+                made.target[i, labels[i] if i < agree else (labels[i] + 1) % 3] = 1
+            view = SimpleNamespace(network=network, step=50, n=12)
+            assert method.update(view, made) is ended
+            assert network.training  # asked in its settled state, and given back as it was
+        view.step = 10
+        made.target.zero_().scatter_(1, labels[:, None], 1)
+        assert method.update(view, made) is False  # never after a few steps
+
+
+def test_a_head_fitted_by_least_squares_tells_separate_labels_apart():
+    X, y = make_blobs(90, 4, centers=3, cluster_std=0.3, random_state=0)
+    h, q = torch.from_numpy(X).float(), one_hot(torch.from_numpy(y), 3)
+    head = fitted_head(h, q)
+    assert torch.equal((h @ head["weight"] + head["bias"]).argmax(1), torch.from_numpy(y))
 
 
 def test_normalised_cut_against_a_loop_and_its_order():
@@ -288,6 +300,68 @@ def test_modularity_against_a_loop_and_giants_do_not_win():
     assert best["direct"] is direct[1] and best["merged"] is spectral[0] and firm < 0.5
     best, firm = finalists({"direct": direct, "ncut": giant})
     assert best["merged"] is giant[0] and firm == 1  # nothing else is there
+
+
+# -- rivals and judge ---------------------------------------------------------------------------
+def test_kernel_scores_against_a_loop():
+    known, new = rand(6, 2).double(), rand(3, 2, seed=1).double()
+    for made, h in zip(judge.kernel_scores(known, new), judge.WIDTHS):
+        logs = []
+        for x in new.tolist():
+            parts = [
+                np.exp(-sum((a - b) ** 2 for a, b in zip(x, c)) / (2 * h * h)) / (2 * np.pi * h * h)
+                for c in known.tolist()
+            ]
+            logs.append(np.log(np.mean(parts)))
+        assert made == pytest.approx(np.mean(logs), rel=1e-6)
+
+
+def test_gaussians_leave_no_gap_and_rings_do():
+    X, y = make_blobs(600, 2, centers=3, random_state=1)
+    X = torch.from_numpy((X - X.mean(0)) / X.std(0)).float()
+    assert judge.density_gap(X, torch.from_numpy(y), 3, rng()) < judge.ADEQUATE
+    rings, y = make_circles(600, noise=0.05, factor=0.5, random_state=1)
+    rings = torch.from_numpy(rings / rings.std(0)).float()
+    assert judge.density_gap(rings, torch.from_numpy(y), 2, rng()) > 3 * judge.ADEQUATE
+
+
+def test_the_judge_takes_the_mixture_or_the_lowest_cut(monkeypatch):
+    cuts = {"direct": 0.2, "merged": 0.1, "mixture": 0.3, "linkage": 0.1}
+    z, labels = rand(10, 2), torch.zeros(10)
+    monkeypatch.setattr(judge, "density_gap", lambda *_: 0.01)
+    told = judge.decide("merged", cuts, z, labels, 2, rng())
+    assert (told.winner, told.second) == ("mixture", "merged") and "2 Gaussians" in told.why
+    monkeypatch.setattr(judge, "density_gap", lambda *_: 0.5)
+    told = judge.decide("linkage", cuts, z, labels, 2, rng())
+    assert (told.winner, told.second) == ("linkage", "merged") and "10.0 %" in told.why
+
+
+def test_rivals_of_many_rows_work_on_a_sample(monkeypatch):
+    X, y = make_blobs(400, 3, centers=3, cluster_std=0.5, random_state=0)
+    for name in ("TRIAL_ROWS", "LINKED_ROWS", "SPECTRAL_ROWS"):
+        monkeypatch.setattr(rivals, name, 100)
+    monkeypatch.setattr(rivals, "MIXTURE_ROWS", 200)
+    found = rivals.rivals(torch.from_numpy(X).float(), 3, rng(), [])
+    assert set(found) == {"kmeans", "linkage", "mixture"}
+    for labels in found.values():
+        assert adjusted_rand_score(y, labels.numpy()) > 0.98
+
+
+@pytest.mark.parametrize(("shape", "winner"), [("circles", "linkage"), ("stretched", "mixture")])
+def test_the_network_learns_what_a_rival_found(shape, winner, tmp_path):
+    if shape == "circles":
+        X, y = make_circles(400, noise=0.05, factor=0.4, random_state=0)
+    else:
+        X, y = make_blobs(400, random_state=170)
+        X = X @ np.array([[0.6, -0.6], [-0.4, 0.8]])
+    model = Kith(len(set(y)), random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    if shape == "stretched":
+        assert model.chosen_ == winner and "mixture of Gaussians" in model.notes_[0]
+    model.save(tmp_path / "m")
+    again = coterie.load(tmp_path / "m")
+    assert np.array_equal(again.predict(X), model.labels_)
+    assert (again.chosen_, again.second_) == (model.chosen_, model.second_)
 
 
 # -- network ------------------------------------------------------------------------------------
@@ -380,9 +454,9 @@ def test_skewed_columns_are_logged_in_the_users_units():
 
 def test_wide_axes_agree_with_the_full_covariance(monkeypatch):
     x = torch.randn(200, 40, generator=torch.Generator().manual_seed(0)) * torch.logspace(1, -2, 40)
-    full = kinds.leading_axes(x, 5, torch.Generator())
-    monkeypatch.setattr(kinds, "EXACT", 1)
-    quick = kinds.leading_axes(x, 5, torch.Generator().manual_seed(1))
+    full = components.leading_axes(x, 5, torch.Generator())
+    monkeypatch.setattr(components, "EXACT", 1)
+    quick = components.leading_axes(x, 5, torch.Generator().manual_seed(1))
     torch.testing.assert_close(full[0], quick[0], atol=1e-3, rtol=1e-3)
     torch.testing.assert_close(full[1], quick[1], atol=1e-3, rtol=1e-3)
 
@@ -395,8 +469,8 @@ def test_kith_finds_blobs_and_says_what_it_found(tmp_path):
     X, y = make_blobs(300, 6, centers=4, cluster_std=0.5, random_state=1)
     model = Kith(4, epochs=60, refine_epochs=2, **FAST).fit(X)
     assert adjusted_rand_score(y, model.labels_) > 0.95
-    assert model.kind_ == "table" and set(model.candidates_) == {"direct", "merged"}
-    assert model.agreement_ > 0.9 and not model.notes_
+    assert model.kind_ == "table" and set(model.candidates_) == set(NAMES)
+    assert model.agreement_ > 0.9 and len(model.notes_) == 1  # why it is this one
     new = make_blobs(80, 6, centers=4, cluster_std=0.5, random_state=1)[0] + 0.01
     model.save(tmp_path / "m")
     again = coterie.load(tmp_path / "m")
@@ -517,7 +591,7 @@ def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
 def test_the_code_that_kith_hands_over_keeps_the_means_of_its_clusters_apart(monkeypatch):
     monkeypatch.setattr("coterie.methods.kith.method.STEPS", 80)
     X, _ = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
-    kith = Kith(3, random_state=0).fit(X)
+    kith = Kith(3, hidden=BODY[:-1], embedding_dim=BODY[-1], random_state=0).fit(X)
     coder = KithCoder((6,), 4, torch.Generator().manual_seed(0))
     labels = torch.from_numpy(kith.labels_).long()
     coder.take_over(kith.network_, kith.head_.z, labels, torch.Generator().manual_seed(0))

@@ -373,7 +373,7 @@ def test_a_second_opinion_is_shown_where_two_results_disagree(tmp_path):
     z = blobs([[0, 0], [20, 0], [0, 20]])[0]
     dataset = fakes.Dataset(X=z, ids=range(len(z)), kind="vector", name="blobs")
     model = made(dataset, 3)
-    model.chosen_, model.agreement_ = "merged", 0.95
+    model.chosen_, model.second_, model.agreement_ = "merged", "direct", 0.95
     model.candidates_ = {"merged": model.labels_, "direct": np.arange(len(z)) % 3}
     text, _ = page(reporting.write(tmp_path, model, dataset))
     assert "A second opinion" not in text

@@ -3,7 +3,7 @@
 image   histograms of oriented gradients and, at half weight, pixels; 50 principal components each
 table   skewed non-negative columns in logarithms, columns standardised; components of wide tables
 text    100 singular directions of tf-idf rows, rows at unit length
-counts  counts per row total in logarithms, 50 principal components, rows at unit length
+counts  counts per row total in logarithms (`log_counts`), 50 principal components, unit length
 vector  embeddings of another network: rows at unit length, 100 principal components, rows at unit
         length again, so that near means a small angle; columns are not standardised
 
@@ -13,21 +13,22 @@ way. Sizes depend on kind and shape of a row alone: directions that the data do 
 
 import math
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from .components import Axes
+from .log_counts import LogCounts
+
 KINDS = ("image", "table", "text", "counts", "vector")
 SIDE, CELL, BINS = 32, 4, 9  # of the oriented gradients
-HOG_ROWS = 128  # images at a time
+HOG_ROWS = 256  # images at a time
 PARTS = 50  # principal components of each part of an image, of counts, of a wide table
 WORDS = 100  # singular directions of text, principal components of embeddings
 WIDE = 100  # columns from which on a table is reduced to components
 SKEWED = 2.0
 TINY = 1e-12  # length below which a vector has no direction
 SAMPLE_ROWS = 20_000  # rows that the recipe looks at
-EXACT = 1500  # columns up to which axes come from the full covariance
 
 
 def size(kind, shape):  # -> int
@@ -64,7 +65,10 @@ class Features(nn.Module):
             small = shape[0] * min(shape[1], SIDE) * min(shape[2], SIDE)
             self.pixels = Axes(small, min(PARTS, small))
             return
-        if kind != "text":
+        if kind == "counts":
+            self.counts = LogCounts(d, self.size)
+            return
+        if kind in ("table", "vector"):
             # the way back from the engine's scaling to the user's units
             self.register_buffer("origin", torch.zeros(d))
             self.register_buffer("unit", torch.ones(d))
@@ -72,14 +76,15 @@ class Features(nn.Module):
             self.register_buffer("logged", torch.zeros(d, dtype=torch.bool))
             self.register_buffer("mean", torch.zeros(d))
             self.register_buffer("factor", torch.ones(d))
-        if kind == "counts":
-            self.register_buffer("depth", torch.zeros(()))  # total of a usual row; 0: no counts
         if kind != "table" or d > WIDE:
             self.axes = Axes(d, self.size)
 
     @torch.no_grad()
     def fit(self, sample, generator, origin=0.0, unit=1.0):  # (m, *shape) scaled rows, or CSR
         """Learn means, deviations and axes; raw values are ``x * unit + origin``."""
+        if self.kind == "counts":
+            self.counts.fit(sample, generator, origin, unit)
+            return self
         if hasattr(sample, "indptr"):
             self.axes.fit(sample, generator, center=False)
             return self
@@ -98,23 +103,15 @@ class Features(nn.Module):
         if self.kind == "vector":
             self.axes.fit(F.normalize(raw, eps=TINY), generator)
             return self
-        if self.kind == "counts":
-            near = 1e-3 * raw.abs().clamp_min(1)  # scaling there and back rounds
-            if bool(((raw - raw.round()).abs() < near).all()) and raw.max() > 1.5:
-                self.depth.copy_(raw.clamp_min(0).sum(1).median().clamp_min(1))
-            self.axes.fit(self._log_counts(x), generator)
-            return self
         spread = raw.std(0, correction=0)
         skew = ((raw - raw.mean(0)) / spread.clamp_min(torch.finfo(raw.dtype).tiny)).pow(3).mean(0)
         self.logged.copy_((raw.amin(0) >= -1e-4 * spread) & (skew > SKEWED) & (spread > 0))
         t = self._columns(x)
         sd = t.std(0, correction=0)
-        # a wide table whose columns share a unit keeps it: edge pixels are not as good as others
-        if (
-            len(sd) > WIDE
-            and not bool(self.logged.any())
-            and bool((self.unit == self.unit[0]).all())
-        ):
+        # columns that share a unit keep it: edge pixels are not as good as others, and a map that
+        # is wider than high is no square
+        shared = not bool(self.logged.any()) and bool((self.unit == self.unit[0]).all())
+        if shared:
             sd = sd.square().mean().sqrt().expand_as(sd)
         self.mean.copy_(t.mean(0))
         # beyond rounding, whatever the unit is: a column of 1e-9 counts as one of 1 does
@@ -123,7 +120,9 @@ class Features(nn.Module):
             self.axes.fit((t - self.mean) * self.factor, generator)
         return self
 
-    def forward(self, x):  # (b, *shape), or CSR (b, d) of text -> (b, m)
+    def forward(self, x):  # (b, *shape), or CSR (b, d) of text and counts -> (b, m)
+        if self.kind == "counts":
+            return F.normalize(self.counts(x), eps=1e-6)
         if hasattr(x, "indptr"):
             return F.normalize(self.axes.of_sparse(x), eps=1e-6)
         if self.kind == "image":
@@ -132,8 +131,6 @@ class Features(nn.Module):
         if self.kind == "table":
             z = (self._columns(x) - self.mean) * self.factor
             return self.axes(z) if hasattr(self, "axes") else z
-        if self.kind == "counts":
-            x = self._log_counts(x)
         if self.kind == "vector":
             x = F.normalize(x * self.unit + self.origin, eps=TINY)
         return F.normalize(self.axes(x), eps=1e-6)
@@ -141,83 +138,6 @@ class Features(nn.Module):
     def _columns(self, x):
         raw = x * self.unit + self.origin
         return torch.where(self.logged, raw.clamp_min(0).log1p(), raw)
-
-    def _log_counts(self, x):
-        raw = (x * self.unit + self.origin).clamp_min(0)
-        logs = (raw * (self.depth / raw.sum(1, keepdim=True).clamp_min(1))).log1p()
-        return torch.where(self.depth > 0, logs, raw)  # not `if`: ONNX has no branch on a value
-
-    def drop(self, x, keep):  # (b, *shape), (b, d) of 0 and 1 -> (b, *shape)
-        """Rows that lost some of their words or genes."""
-        if self.kind == "text":
-            return x * keep
-        zero = -self.origin / self.unit  # what the engine's scaling makes of a count of 0
-        return torch.where(keep.bool(), x, zero)
-
-
-class Axes(nn.Module):
-    """Leading principal axes; the projection has mean square 1 over all directions of the data."""
-
-    def __init__(self, d, m):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(d))
-        self.register_buffer("axes", torch.zeros(d, m))
-        self.register_buffer("factor", torch.ones(()))
-
-    def fit(self, x, generator, center=True):  # (n, d), or CSR when not to be centred
-        if center:
-            self.mean.copy_(x.mean(0))
-        centred = x - self.mean if center else x
-        axes, values = leading_axes(centred, min(self.axes.shape[1], *x.shape), generator)
-        axes = axes * (values > 1e-9 * values[:1].clamp_min(1e-30))
-        self.axes.zero_()
-        self.axes[:, : axes.shape[1]] = axes
-        alive = (axes != 0).any(0)
-        spread = values[alive].mean().sqrt() if bool(alive.any()) else torch.ones(())
-        self.factor.copy_(1 / spread)
-
-    def forward(self, x):  # (b, d) -> (b, m)
-        return ((x - self.mean) @ self.axes) * self.factor
-
-    def of_sparse(self, x):  # CSR (b, d) -> (b, m), without the mean: text is not centred
-        """The sum of the axes of each row's words: work by the words that are there."""
-        words, starts = (torch.from_numpy(a.astype(np.int64)) for a in (x.indices, x.indptr[:-1]))
-        weights = torch.from_numpy(x.data.astype(np.float32))
-        bags = F.embedding_bag(words, self.axes, starts, mode="sum", per_sample_weights=weights)
-        return bags * self.factor
-
-
-def leading_axes(x, m, generator):  # (n, d) tensor or CSR -> (d, m), (m,)
-    """Right singular vectors and mean squares of the projections, largest first.
-
-    Narrow data: all of x'x. Wide data: subspace iteration from a random start (Halko et al. 2011).
-    """
-    n, d = x.shape
-    if d <= EXACT:
-        gram = torch.zeros(d, d, dtype=torch.float64)
-        for start in range(0, n, 8192):
-            part = x[start : start + 8192]
-            gram += _product(part.T, part).double()
-        values, vectors = torch.linalg.eigh(gram / n)
-        values, vectors = values.flip(0)[:m], vectors.flip(1)[:, :m]
-    else:
-        basis = torch.randn(d, min(d, n, m + 20), generator=generator)
-        for _ in range(5):
-            basis = torch.linalg.qr(_product(x.T, _product(x, basis)))[0]
-        small = _product(x, basis)  # (n, m + 20)
-        values, turn = torch.linalg.eigh((small.T @ small).double() / n)
-        values, vectors = values.flip(0)[:m], basis.double() @ turn.flip(1)[:, :m]
-    # an eigenvector's sign is anybody's: make the largest entry positive
-    top = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
-    vectors = vectors * torch.where(top < 0, -1.0, 1.0)
-    return vectors.float(), values.clamp_min(0).float()
-
-
-def _product(a, b):  # matrices, the first or both sparse -> tensor
-    if isinstance(a, torch.Tensor):
-        return a @ b
-    found = a @ (b.numpy() if isinstance(b, torch.Tensor) else b)
-    return torch.from_numpy(np.asarray(found.toarray() if hasattr(found, "indptr") else found))
 
 
 def _small(x):  # (b, c, h, w) -> the same, at most 32 x 32; colour at equal contrast
@@ -254,19 +174,23 @@ def hog(x):  # (b, c, h, w) -> (b, 576)
     if x.shape[1] > 1:
         best = size.argmax(1, keepdim=True)
         dx, dy, size = (t.gather(1, best) for t in (dx, dy, size))
-    angle = torch.atan2(dy, dx)[:, 0] * (BINS / math.pi) % BINS  # (b, 32, 32) in 0..9
+    angle = torch.atan2(dy, dx)[:, 0] * (BINS / math.pi)
+    angle = torch.where(angle < 0, angle + BINS, angle)  # (b, 32, 32) in 0..9
     low = angle.floor()
     upper = (angle - low) * size[:, 0]
     lower = size[:, 0] - upper
-    low = low.long() % BINS
-    planes = x.new_zeros(x.shape[0], BINS, SIDE, SIDE)
-    planes.scatter_add_(1, low[:, None], lower[:, None])
-    planes.scatter_add_(1, ((low + 1) % BINS)[:, None], upper[:, None])
-    cells = F.avg_pool2d(planes, CELL)  # (b, 9, 8, 8)
+    low = low.long()
+    n = SIDE // CELL
+    place = torch.arange(SIDE) // CELL
+    place = place[:, None] * n + place  # the cell of each pixel
+    votes = x.new_zeros(x.shape[0], BINS * n * n)
+    for direction, vote in ((low, lower), (low + 1, upper)):
+        direction = torch.where(direction >= BINS, direction - BINS, direction)
+        votes.scatter_add_(1, (direction * (n * n) + place).flatten(1), vote.flatten(1))
+    cells = votes.view(-1, BINS, n, n) / CELL**2
     energy = F.pad(cells.square().sum(1, keepdim=True), (1, 1, 1, 1))
     blocks = 4 * F.avg_pool2d(energy, 2, stride=1)  # (b, 1, 9, 9), one for each corner of a cell
     scale = (blocks + 1e-4).rsqrt()
-    n = SIDE // CELL
     out = torch.zeros_like(cells)
     for a in (0, 1):
         for b in (0, 1):

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from ..nets.kith_encoder import BODY
 from ..runtime.duration import seconds
 from ..runtime.rng import torch_rng
 from ..train.batch import Context
@@ -23,6 +24,8 @@ def from_kith(method: Any) -> Call:
             random_state=context.seed,
             scale=method.scale,
             kind=context.network.net.features.kind,
+            hidden=BODY[:-1],
+            embedding_dim=BODY[-1],
             time_budget=KITH_SHARE * (seconds(method.time_budget) or 0) or None,
         )
         kith.fit(context.rows.source)

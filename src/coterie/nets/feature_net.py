@@ -54,7 +54,7 @@ class FeatureNet(nn.Module):
     def __init__(self, features: Any, sizes: tuple[int, ...], generator: torch.Generator):
         super().__init__()
         self.features, self.embedding_dim = features, sizes[-1]
-        self.takes_sparse, self.takes_features = features.kind == "text", True
+        self.takes_sparse, self.takes_features = features.kind in ("text", "counts"), True
         pairs = list(itertools.pairwise((features.size, *sizes)))
         self.layers = nn.ModuleList(skip_init(nn.Linear, i, o, bias=False) for i, o in pairs)
         self.norms = nn.ModuleList(SharedNorm(o) for _, o in pairs)

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from ..math.centers import cluster_sums
-from ..math.features import Features, leading_axes
+from ..math.components import leading_axes
+from ..math.features import Features
 from .feature_net import FeatureNet
 from .init import initialise
 

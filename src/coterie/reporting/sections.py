@@ -9,6 +9,14 @@ from .all_cards import number
 from .cluster_stats import percent
 
 NOT_LOSSES = {"phase", "epoch", "step", "seconds", "rows_per_second"}
+CANDIDATES = {
+    "direct": "groups of about equal size",
+    "merged": "groups of free size",
+    "kmeans": "k-means",
+    "mixture": "a mixture of Gaussians",
+    "spectral": "spectral clustering",
+    "linkage": "linkage along the shortest links",
+}
 COUNTS = ("clusters_used", "smallest_share", "largest_share")
 OTHERWISE = 0.6  # agreement below which a second clustering is worth showing
 CLASSES = 40  # columns of the table against known labels
@@ -200,20 +208,19 @@ def second_opinion(facts, model):
     """
     kept = getattr(model, "candidates_", None)
     alike = getattr(model, "agreement_", 1.0)
-    if not kept or alike >= OTHERWISE or not {"direct", "merged"} <= set(kept):
+    if not kept or alike >= OTHERWISE:
         return None
-    name = "direct" if model.chosen_ == "merged" else "merged"
+    name = model.second_
     other = np.asarray(kept[name])
     if other.shape != (facts.n,):
         return None
     table = np.zeros((facts.k, facts.k), int)
     np.add.at(table, (facts.labels, other), 1)
     columns = np.argsort(-table.sum(0), kind="stable")[:CLASSES]
-    said = {"direct": "groups of about equal size", "merged": "groups of free size"}
     return {
         "alike": f"{alike:.2f}",
-        "chosen": said[model.chosen_],
-        "other": said[name],
+        "chosen": CANDIDATES[model.chosen_],
+        "other": CANDIDATES[name],
         "names": [f"A{c}" for c in columns],
         "rows": _heat_rows(table, columns),
     }

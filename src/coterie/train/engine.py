@@ -213,13 +213,13 @@ class Engine(Resuming):
         phase, k = self.phase, 0
         with torch.no_grad():
             labels = phase.update(View(self), self.head)
-            if labels is not None and "centers" in self.head:
+            if isinstance(labels, torch.Tensor) and "centers" in self.head:
                 k = self.head.centers.shape[0]
                 if self._handle_empty(labels, k):
                     labels = phase.update(View(self), self.head)
         self.world.broadcast(list(self.head.tensors().values()))
-        if labels is None:
-            return False
+        if labels is None or isinstance(labels, bool):
+            return self.world.agree(bool(labels) and self.step > 0)
         if self.labels is not None and phase.align:
             labels = align(labels, self.labels, max(k, int(labels.max()) + 1))
         settled = self.labels is not None and changed_share(labels, self.labels) < phase.tol
@@ -248,7 +248,7 @@ class Engine(Resuming):
         sums = torch.tensor(list(self._sums.values()), dtype=torch.float64)
         means = self.world.sum(sums) / steps
         record |= dict(zip(self._sums, means.tolist()))
-        if self.head is not None:
+        if self.head is not None and (self.phase.sizes or self.labels is not None):
             record |= self._sizes()
         record["seconds"] = round(time.perf_counter() - self._begin, 3)
         self._sums = {}

@@ -29,11 +29,12 @@ class Phase:
     optim: Optim = field(default_factory=Optim)
     optimizers: Callable[[nn.Module, Head], dict[str, tuple[list, Optim]]] | None = None
     augment: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None
-    update: Callable[[View, Head], torch.Tensor | None] | None = None
+    update: Callable[[View, Head], torch.Tensor | bool | None] | None = None  # True ends the phase
     update_every: int | float = 1.0  # int: mini-batches, float: epochs
     paced: bool = False  # updates are steps of a schedule: a phase that is cut has as many
     tol: float = 0.0  # stop when a smaller share of labels changes between updates
     align: bool = False  # match label names first (k-means restarted)
+    sizes: bool = True  # the record of an epoch has cluster sizes, which may cost a forward pass
     average: float = 0.0  # end with the mean of the weights over the steps of the last epochs
 
 

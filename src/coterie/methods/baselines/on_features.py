@@ -25,7 +25,7 @@ class FeatureOnly(nn.Module):
     def __init__(self, features: kinds.Features):
         super().__init__()
         self.features, self.embedding_dim = features, features.size
-        self.takes_sparse = features.kind == "text"
+        self.takes_sparse = features.kind in ("text", "counts")
 
     def encode(self, x: torch.Tensor) -> torch.Tensor:
         return self.features(x)

@@ -5,12 +5,9 @@ model keeps those rows; the soft assignment counts the labels of the ten nearest
 """
 
 import warnings
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
-from scipy.sparse.linalg import eigsh
 from sklearn.decomposition import PCA
 from sklearn.neighbors import kneighbors_graph
 from threadpoolctl import threadpool_limits
@@ -19,6 +16,7 @@ from ...estimator.base import Clusterer
 from ...estimator.params import param
 from ...math.assign import squared_distances
 from ...math.centers import kmeans
+from ...math.spectral import spectral_embedding
 from ...nets import Identity
 from ...runtime.rng import derive, numpy_rng
 from ...train.head import Head
@@ -80,23 +78,6 @@ class Spectral(Transductive):
         embedding = spectral_embedding((graph + graph.T) * 0.5, self.n_clusters, rng)
         found = kmeans(torch.from_numpy(embedding), self.n_clusters, rng=rng, n_init=self.n_init)
         return found.labels.numpy()
-
-
-def spectral_embedding(graph: Any, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Leading eigenvectors of D^-1/2 A D^-1/2, divided by the root of the degree: (n, k)."""
-    n = graph.shape[0]
-    root = np.sqrt(np.maximum(np.asarray(graph.sum(1)).ravel(), 1e-12))
-    inverse = sp.diags(1 / root)
-    normalised = (inverse @ graph @ inverse).astype(np.float64)
-    if k + 1 >= n or n < 50:
-        vectors = np.linalg.eigh(normalised.toarray())[1][:, -k:]
-    else:
-        # eigenvalues near 1 crowd together when the graph has weak links: a wider Krylov space
-        start = rng.standard_normal(n)
-        vectors = eigsh(normalised, k, which="LA", v0=start, ncv=min(n, max(4 * k, 40)), tol=1e-6)[
-            1
-        ]
-    return np.ascontiguousarray((vectors / root[:, None]), dtype=np.float32)
 
 
 class UMAPGMM(Transductive):

@@ -1,100 +1,103 @@
-"""Kith's clusterings, and which of them is the result, told without labels.
+"""From trained heads to the one clustering that the network then learns."""
 
-A candidate is a dict with a head's weight and bias, how its outputs merge into clusters, labels
-(n,), the normalised cut of the neighbour graph, and modularity.
-Candidates come in families: direct heads, and over-heads under each way of merging.
-"""
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from ...math.merge import (
-    greedy_merge,
-    joint,
-    modularity,
-    normalised_cut,
-    one_hot,
-    spectral_merge,
-    stability,
-)
+from ...math.graph import smooth
+from ...math.merge import joint, normalised_cut, one_hot, stability
+from ...runtime.rng import numpy_rng
+from ...train.batch import Context
+from ...train.head import Head
+from .heads import finalists, verdict
+from .judge import Verdict, decide
+from .rivals import rivals
 
-STABLE = 0.8  # merged heads that agree by this adjusted Rand index have found something
-ALIKE = 0.04  # ways of merging whose heads agree as well as this are judged by their cuts
-FAR_LOWER = 0.7  # a merged cut below this share of the direct one needs no such agreement
-GIANT = 0.05  # loss of modularity against equal sizes that gives a giant cluster away
+if TYPE_CHECKING:
+    from .method import Kith
 
-Families = dict[str, list[dict]]
-
-
-def candidates(
-    h: torch.Tensor,  # (n, e)
-    direct: list[tuple[torch.Tensor, torch.Tensor]],
-    over: list[tuple[torch.Tensor, torch.Tensor]],
-    graph: torch.Tensor,
-    judged: torch.Tensor | None,
-    k: int,
-    rng: np.random.Generator,
-) -> Families:
-    """Clusterings of the direct heads, and of the over-heads under three ways of merging.
-
-    Parameters
-    ----------
-    direct, over : weight (e, outputs) and bias (outputs,) of each head
-    judged : rows whose edges decide; None: all
-    """
-
-    def judge(weight, bias, q, merge) -> dict:
-        labels = q.argmax(1)
-        j = joint(one_hot(labels, k), graph, judged)
-        graded = {"labels": labels, "cut": normalised_cut(j), "modularity": modularity(j)}
-        return {"weight": weight, "bias": bias, "merge": merge, **graded}
-
-    found: Families = {"direct": [], "spectral": [], "mod": [], "ncut": []}
-    for w, b in direct:
-        found["direct"].append(judge(w, b, h @ w + b, torch.eye(k)))
-    for w, b in over:
-        p = (h @ w + b).softmax(1)
-        j = joint(p, graph, judged)
-        ways = {"spectral": spectral_merge(j, k, rng)}
-        ways |= {rule: greedy_merge(j, k, rule) for rule in ("mod", "ncut")}
-        for way, names in ways.items():
-            merge = one_hot(names, k)
-            found[way].append(judge(w, b, p @ merge, merge))
-    return found
+NAMES = ("direct", "merged", "kmeans", "mixture", "spectral", "linkage")
+JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
+DISAGREE = 0.6  # adjusted Rand index of winner and second below which the result says so
+SAID = {
+    "direct": "equal sizes (a direct head)",
+    "merged": "free sizes (a merged head)",
+    "kmeans": "k-means on the features",
+    "mixture": "a mixture of Gaussians on the features",
+    "spectral": "spectral clustering of the graph",
+    "linkage": "linkage along the shortest links",
+}
 
 
-def finalists(found: Families) -> tuple[dict[str, dict], float]:
-    """The best direct and the best merged candidate, and how well over-heads agree on the latter.
+@torch.no_grad()
+def choose(kith: "Kith", context: Context) -> None:
+    """Ask all candidates, let the judge choose, and set up the head that learns the winner."""
+    head, k, rng = context.head, kith.n_clusters, numpy_rng(context.seed, "merge")
+    h = embed(context)
+    judged = None
+    if len(h) > JUDGED_ROWS:
+        judged = torch.from_numpy(np.sort(rng.choice(len(h), JUDGED_ROWS, replace=False)))
+    best, firm = finalists(kith.candidates(h, head, judged, rng))
+    own = verdict(kith.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
+    labels = {name: c["labels"] for name, c in best.items()}
+    if kith.kind_ == "table" and kith.sizes == "auto" and len(h) > 2 * k:
+        labels |= rivals(head.z, k, rng, list(labels.values()))
+    cuts = {c: normalised_cut(joint(one_hot(v, k), head.graph, judged)) for c, v in labels.items()}
+    told = Verdict(own, min(set(best) - {own}), float("nan"), "")
+    if "mixture" in labels:
+        told = decide(own, cuts, head.z, labels["mixture"], k, rng)
+    winner, second = told.winner, told.second
+    alike = stability([labels[winner], labels[second]])
+    if winner in best:
+        chosen = best[winner]
+        params = {"weight": chosen["weight"], "bias": chosen["bias"]}
+        merge = chosen["merge"]
+        q = (h @ chosen["weight"] + chosen["bias"]).softmax(1) @ merge
+        goal = target(q, head.graph, head.graph.shape[1])
+    else:
+        q, merge = one_hot(labels[winner], k), torch.eye(k)
+        params, goal = fitted_head(h, q), target(q, head.graph, 1)
+    state = {"kind": head.kind, "spread": head.spread, "merge": merge}
+    state |= {f"{name}_labels": v.int() for name, v in labels.items()}
+    state |= {"agreement": torch.tensor(alike), "gap": torch.tensor(told.gap)}
+    state["labelled"] = torch.tensor(winner not in best)
+    state["chosen"] = torch.tensor([NAMES.index(winner), NAMES.index(second)])
+    state["cuts"] = torch.tensor([cuts.get(name, float("nan")) for name in NAMES])
+    rowwise = {name: getattr(head, name) for name in head.kinds["rows"]}
+    rowwise["target"] = goal
+    context.head, context.labels = Head(params, state, rowwise), None
+    if winner not in best:
+        context.note(f"taken: {SAID[winner]}; {told.why}")
+    if alike < DISAGREE:
+        context.note(
+            f"{SAID[winner]} and {SAID[second]} lead to different clusters (adjusted Rand index "
+            f"{alike:.2f}); taken: {winner}; candidates_ has all"
+        )
 
-    The way of merging on which over-heads agree best wins; ways that are alike in that, and heads
-    of one way, are told apart by the lowest cut.
-    """
-    merged = without_giants(found)
-    firm = {family: stability([c["labels"] for c in found[family]]) for family in merged}
-    top = max(firm.values())
-    best = [_lowest(made) for family, made in merged.items() if firm[family] >= top - ALIKE]
-    return {"direct": _lowest(found["direct"]), "merged": _lowest(best)}, top
+
+def embed(context: Context) -> torch.Tensor:  # (n, e)
+    # filled in place: parts and their sum at once would be twice the memory
+    z = context.head.z
+    h = torch.empty(len(z), context.network.embedding_dim)
+    for part, out in zip(z.split(4096), h.split(4096)):
+        out.copy_(context.network.body(part))
+    return h
 
 
-def without_giants(found: Families) -> Families:
-    """Merged candidates, but not those that hide half of the data in one cluster.
-
-    A giant cluster has few edges that leave it, and over-heads agree about it: cut and stability
-    like it. Modularity does not: chance alone would keep most of its edges inside.
-    """
-    least = max(c["modularity"] for c in found["direct"]) - GIANT
-    merged = {family: made for family, made in found.items() if family != "direct"}
-    sound = {f: [c for c in made if c["modularity"] >= least] for f, made in merged.items()}
-    return {f: made for f, made in sound.items() if made} or merged
+def target(q: torch.Tensor, graph: torch.Tensor, weight: float) -> torch.Tensor:  # (n, k)
+    """What the head learns: a row's assignment and, with a weight, that of its neighbours,
+    sharpened by squaring."""
+    mean = (q + weight * smooth(q, graph)).square()
+    return mean / mean.sum(1, keepdim=True).clamp_min(1e-12)
 
 
-def verdict(sizes: str, direct: float, merged: float, firm: float) -> str:
-    """The lower cut wins, unless merging came out differently each time and gains too little."""
-    if sizes != "auto":
-        return {"equal": "direct", "free": "merged"}[sizes]
-    trusted = firm >= STABLE or merged <= FAR_LOWER * direct
-    return "merged" if merged < direct and trusted else "direct"
-
-
-def _lowest(made: list[dict]) -> dict:
-    return min(made, key=lambda c: c["cut"])
+def fitted_head(h: torch.Tensor, q: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Weight (e, k) and bias (k,) by least squares: where the learning of labels begins."""
+    mean = h.mean(0)
+    x = (h - mean).double()
+    gram = x.T @ x / len(x)
+    gram.diagonal().add_(1e-3 * float(gram.diagonal().mean()) + 1e-9)
+    weight = torch.linalg.solve(gram, x.T @ (q - q.mean(0)).double() / len(x)).float()
+    weight = 4 * weight  # fitted values 0 and 1 become logits that tell clusters apart
+    return {"weight": weight, "bias": 4 * q.mean(0) - mean @ weight}

@@ -13,9 +13,8 @@ from ...estimator.deep import DeepClusterer
 from ...estimator.fields import SCHEDULES, StepFields
 from ...estimator.params import param
 from ...math import features as kinds
-from ...math.assign import kl, target_distribution
-from ...math.graph import neighbours, smooth
-from ...math.merge import stability
+from ...math.assign import kl
+from ...math.graph import neighbours
 from ...nets.feature_net import FeatureNet
 from ...runtime.processes import join
 from ...runtime.rng import numpy_rng, torch_rng
@@ -24,15 +23,26 @@ from ...train.head import Head
 from ...train.plan import Call, Phase
 from ...train.rows import Rows
 from ...train.settings import Settings
-from .choosing import Families, candidates, finalists, verdict
-from .row_features import all_features, find_kind, moved_features, sparse_text, usual_neighbours
+from .choosing import NAMES, choose
+from .heads import Families, candidates
+from .row_features import (
+    LOST,
+    all_features,
+    find_kind,
+    moved_features,
+    thin_rows,
+    usual_neighbours,
+)
 from .views import mixed, thinned
 
-STEPS, REFINE_STEPS = 550, 100  # of a fit, at least
+FEW_STEPS, STEPS = 60, 550  # of training, for very few rows and for many, at least
+REFINE_STEPS, LONGEST = 50, 600  # of learning the winner, at least and at most
+OWN_STEPS = 100  # the most if it is a head of the network
+LEARNED = 0.998  # share of rows on which network and winner agree when it ends
 EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
-JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
-LOST = {"text": 0.7, "counts": 0.5}  # share of words and of genes that a view loses
-DISAGREE = 0.6  # adjusted Rand index of the two candidates below which the result says so
+NARROWEST, WIDEST, MANY_ROWS = 32, 256, 30_000  # of the embedding, by rows
+TINY = 1e-30  # below it a probability is none
+SETTLED_ROWS = 20_000
 
 
 def even_batch(s: Any) -> int:
@@ -104,16 +114,21 @@ class Kith(StepFields, DeepClusterer):
     dropout: float | None = param(
         None, "share of words or genes that a view loses; None: 0.7 and 0.5", ge=0, le=1
     )
-    hidden: tuple[int, ...] = param(
-        (512,), "hidden layers before the embedding", ge=1, group="network"
+    hidden: tuple[int, ...] | None = param(
+        None,
+        "hidden layers before the embedding; None: one of twice its size",
+        ge=1,
+        group="network",
     )
-    embedding_dim: int = param(256, "size of the embedding", ge=1, group="network")
+    embedding_dim: int | None = param(
+        None, "size of the embedding; None: 32 to 256, by columns and rows", ge=1, group="network"
+    )
     epochs: float | None = param(
         None,
-        "epochs of training; None: 4, 550 steps at least",
+        "epochs of training; None: 4, 60 to 550 steps at least, by the number of rows",
         ge=0,
         group="training",
-        rule=lambda s: s.length((EPOCHS, STEPS), even_batch(s)),
+        rule=lambda s: s.length((EPOCHS, usual_steps(s.n)), even_batch(s)),
     )
     lr: float = param(5e-3, "peak learning rate", gt=0, group="training")
     schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
@@ -121,38 +136,45 @@ class Kith(StepFields, DeepClusterer):
     weight_decay: float = param(0.01, "decay of the weights", ge=0, group="training")
     refine_epochs: float | None = param(
         None,
-        "epochs of refining; None: 1, 100 steps at least",
+        "most epochs of learning the winner; None: 1, 600 steps at least",
         ge=0,
         group="training",
-        rule=lambda s: s.length((REFINE_EPOCHS, REFINE_STEPS), even_batch(s)),
+        rule=lambda s: s.length((REFINE_EPOCHS, LONGEST), even_batch(s)),
     )
     refine_lr: float = param(2e-3, "learning rate of refining", gt=0, group="training")
 
     # -- network and plan -------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
         self.kind_ = find_kind(rows, self.kind)
-        self._csr = sparse_text(rows, self.kind_)
+        self._rows_of_fit, self._words = rows, None
         try:
             super()._fit(rows)
         finally:
-            del self._csr  # a model does not hold the data
+            del self._rows_of_fit, self._words  # a model does not hold the data
 
     def build_network(self, settings: Settings, generator: torch.Generator) -> nn.Module:
+        size = settings.embedding_dim
         if not hasattr(self, "kind_"):  # a loaded model
-            self.kind_ = kinds.KINDS[int(self.head_.kind)]
+            self.kind_, size = kinds.KINDS[int(self.head_.kind)], len(self.head_.weight)
         features = kinds.Features(self.kind_, settings.shape)
-        return FeatureNet(features, (*settings.hidden, settings.embedding_dim), generator)
+        size = size or usual_embedding(max(features.size, self.n_clusters), settings.n)
+        hidden = (2 * size,) if settings.hidden is None else settings.hidden
+        return FeatureNet(features, (*hidden, size), generator)
 
     def plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         network.share(join(self.devices))
         s, batch = self.settings_, even_batch(self.settings_)
         epochs, refine = s.epochs, s.refine_epochs
         optim = self.optim(weight_decay=self.weight_decay)
-        common = {"batch_size": batch}
+        common = {"batch_size": batch, "sizes": False}
         train = self.phase("train", epochs, loss=self.loss, optim=optim, **common)
-        optim = self.optim(weight_decay=self.weight_decay, lr=self.refine_lr)
-        renew = {"update": self.update, "update_every": max(1, epoch_steps(s.n, batch) // 2)}
-        hooks = {"loss": self.refine_loss, "tol": 0.0, "optim": optim, **renew}
+        decay = {"weight_decay": self.weight_decay}
+        optim = self.optim(lr=self.refine_lr, schedule="constant", **decay)
+        hooks = {"loss": self.refine_loss, "optim": optim}
+        hooks |= {
+            "update": self.update,
+            "update_every": max(REFINE_STEPS, epoch_steps(s.n, batch) // 2),
+        }
         plan = [Call(self._start, "graph"), train, Call(self._choose, "merge")]
         if not refine:
             return plan
@@ -173,11 +195,11 @@ class Kith(StepFields, DeepClusterer):
         k = min(self.settings_.n_neighbors, rows.n - 1)
         rowwise["graph"] = neighbours(z, k, numpy_rng(context.seed, "graph"))
         outputs = max(self.n_clusters, min(self.settings_.outputs, rows.n // 5))
-        g, e = torch_rng(context.seed, "heads"), self.embedding_dim
+        g, e = torch_rng(context.seed, "heads"), network.embedding_dim
         bound = 1 / math.sqrt(e)
-        widths = {"direct": self.direct_heads * self.n_clusters, "over": self.over_heads * outputs}
-        params = {k: bound * (2 * torch.rand(e, w, generator=g) - 1) for k, w in widths.items()}
-        params |= {f"{k}_bias": torch.zeros(w) for k, w in widths.items()}
+        width = self.direct_heads * self.n_clusters + self.over_heads * outputs
+        weight = bound * (2 * torch.rand(e, width, generator=g) - 1)
+        params = {"weight": weight, "bias": torch.zeros(width)}
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
         context.head = Head(params, state, rowwise)
 
@@ -189,109 +211,106 @@ class Kith(StepFields, DeepClusterer):
         views = [self._view(batch, head, batch.rows, "own"), self._view(batch, head, partner, "j")]
         h = batch.network.body(torch.cat(views))
         near, even = [], []
-        for logits in self._logits(h, head):  # (2b, heads, outputs)
-            log_p, log_q = logits.log_softmax(2).chunk(2)
-            near.append(-torch.logsumexp(log_p + log_q, 2).mean(0))
-            mean = batch.mean((log_p.exp() + log_q.exp()) / 2)
-            even.append((mean * mean.clamp_min(1e-12).log()).sum(1))
+        for logits in self._split(torch.addmm(head.bias, h, head.weight)):  # (2b, heads, outputs)
+            p = logits.softmax(2)
+            own, other = p.chunk(2)
+            near.append(-(own * other).sum(2).clamp_min(TINY).log().mean(0))
+            mean = batch.mean(p.view(2, -1, *p.shape[1:]).mean(0))
+            even.append((mean * mean.clamp_min(TINY).log()).sum(1))
         return {
             "neighbours": torch.cat(near).mean(),
             "balance": self.balance * torch.cat(even).mean(),
         }
 
-    def _logits(self, h: torch.Tensor, head: Head) -> list[torch.Tensor]:  # each (b, heads, out)
-        direct = torch.addmm(head.direct_bias, h, head.direct)
-        over = torch.addmm(head.over_bias, h, head.over)
-        heads = ((direct, self.direct_heads), (over, self.over_heads))
-        return [logits.view(len(h), count, -1) for logits, count in heads]
+    def _split(self, t: torch.Tensor) -> list[torch.Tensor]:  # (b, all outputs)
+        """Direct heads and over-heads: (b, heads, outputs) each."""
+        direct = self.direct_heads * self.n_clusters
+        parts = t.split([direct, t.shape[1] - direct], 1)
+        return [
+            p.reshape(len(t), c, -1) for p, c in zip(parts, (self.direct_heads, self.over_heads))
+        ]
 
     def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
         kind = batch.network.features.kind
         if kind in LOST:
             lost = LOST[kind] if self.dropout is None else self.dropout
-            return thinned(batch, self._csr, rows, key, lost)
+            if self._words is None:
+                self._words = thin_rows(batch.network.features, self._rows_of_fit)
+            return thinned(batch, self._words, rows, key, lost)
         return mixed(batch, head, rows, key, self.mix, self.noise)
 
     # -- merging and choosing ---------------------------------------------------------------
-    def _choose(self, context: Context) -> None:
-        """Merge the over-heads; of all clusterings the one with the lowest normalised cut wins."""
-        head, k = context.head, self.n_clusters
-        with torch.no_grad():
-            found = self._candidates(context)
-        best, firm = finalists(found)
-        name = verdict(self.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
-        chosen, other = best[name], best["direct" if name == "merged" else "merged"]
-        alike = stability([chosen["labels"], other["labels"]])
-        state = {"kind": head.kind, "spread": head.spread, "merge": chosen["merge"]}
-        state |= {f"{f}_labels": best[f]["labels"].int() for f in best}
-        state |= {"agreement": torch.tensor(alike), "free": torch.tensor(int(name == "merged"))}
-        state["cuts"] = torch.tensor([best[f]["cut"] for f in ("direct", "merged")])
-        params = {"weight": chosen["weight"], "bias": chosen["bias"]}
-        rowwise = {name: getattr(head, name) for name in head.kinds["rows"]}
-        rowwise["target"] = torch.zeros(context.n, k)
-        context.head, context.labels = Head(params, state, rowwise), None
-        if alike < DISAGREE:
-            context.note(
-                f"equal and free cluster sizes lead to different clusters (adjusted Rand index "
-                f"{alike:.2f}); those of {'equal' if name == 'direct' else 'free'} sizes were "
-                "taken, candidates_ has both"
-            )
-
-    def _candidates(self, context: Context) -> Families:
-        head, n = context.head, context.n
-        rng = numpy_rng(context.seed, "merge")
-        _settle(context)
-        h = torch.empty(n, self.embedding_dim)  # filled in place: parts and their sum at once
-        for part, out in zip(head.z.split(4096), h.split(4096)):  # would be twice the memory
-            out.copy_(context.network.body(part))
-        judged = None
-        if n > JUDGED_ROWS:
-            judged = torch.from_numpy(np.sort(rng.choice(n, JUDGED_ROWS, replace=False)))
-        direct = _split(head.direct, head.direct_bias, self.direct_heads)
-        over = _split(head.over, head.over_bias, self.over_heads)
+    def candidates(
+        self, h: torch.Tensor, head: Head, judged: torch.Tensor | None, rng: np.random.Generator
+    ) -> Families:
+        """Clusterings of all heads on the embedding h (n, e)."""
+        weights, biases = self._split(head.weight.data), self._split(head.bias.data[None])
+        direct, over = (list(zip(w.unbind(1), b[0].unbind(0))) for w, b in zip(weights, biases))
         return candidates(h, direct, over, head.graph, judged, self.n_clusters, rng)
 
-    # -- refining ---------------------------------------------------------------------------
-    def update(self, view: View, head: Head) -> torch.Tensor:
-        """Targets: the assignment of each row's neighbourhood, sharpened."""
+    def _choose(self, context: Context) -> None:
+        _settle(context)
+        choose(self, context)
+
+    # -- learning the winner ----------------------------------------------------------------
+    def update(self, view: View, head: Head) -> bool:
+        """Has the network learned the winner? Then the phase ends."""
         network = view.network
         training = network.training
         network.eval()
-        q = torch.cat([self.assign(network.body(part), head) for part in head.z.split(4096)])
+        parts = zip(head.z.split(4096), head.target.split(4096))
+        hits = sum(
+            int((self.assign(network.body(z), head).argmax(1) == t.argmax(1)).sum())
+            for z, t in parts
+        )
         network.train(training)
-        near = smooth(q, head.graph)
-        k = head.graph.shape[1]
-        head.target.copy_(target_distribution((q + k * near) / (k + 1)))
-        return q.argmax(1)
+        if not bool(head.labelled) and view.step >= max(OWN_STEPS, REFINE_EPOCHS * self._batches()):
+            return True  # a head of its own has only to be sharpened
+        return view.step >= REFINE_STEPS and hits >= LEARNED * view.n
+
+    def _batches(self) -> int:
+        return epoch_steps(self.settings_.n, even_batch(self.settings_))
 
     def refine_loss(self, batch: Batch, head: Head) -> Terms:
-        z = self._view(batch, head, batch.rows, "own")
+        if bool(head.labelled):  # another's borders may be finer than the steps of a view
+            z = head.z[batch.rows]
+        else:
+            z = self._view(batch, head, batch.rows, "own")
         return {"kl": kl(head.target[batch.rows], self.assign(batch.network.body(z), head))}
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
         if "merge" not in head:  # still training: the first direct head stands for all
             k = self.n_clusters
-            return (latents @ head.direct[:, :k] + head.direct_bias[:k]).softmax(1)
+            return (latents @ head.weight[:, :k] + head.bias[:k]).softmax(1)
         return (latents @ head.weight + head.bias).softmax(1) @ head.merge
 
     # -- looking inside ---------------------------------------------------------------------
     def _after_fit(self) -> None:
+        there = [name for name in NAMES if f"{name}_labels" in self.head_]
         self.candidates_ = {
-            name: getattr(self.head_, f"{name}_labels").numpy().astype(np.int64)
-            for name in ("direct", "merged")
+            name: getattr(self.head_, f"{name}_labels").numpy().astype(np.int64) for name in there
         }
-        self.cuts_ = dict(zip(("direct", "merged"), self.head_.cuts.tolist()))
+        cuts = dict(zip(NAMES, self.head_.cuts.tolist()))
+        self.cuts_ = {name: cuts[name] for name in there}
         self.agreement_ = float(self.head_.agreement)
-        self.chosen_ = "merged" if int(self.head_.free) else "direct"
+        self.chosen_, self.second_ = (NAMES[i] for i in self.head_.chosen.tolist())
         if "graph" in self.head_:  # a loaded model has left its rows behind
             self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
+
+
+def usual_steps(n: int) -> int:
+    """Steps of training, at least: few rows are learned in fewer steps."""
+    return min(STEPS, FEW_STEPS + n // 8)
+
+
+def usual_embedding(directions: int, n: int) -> int:
+    """Size of the embedding: 32 for up to 15 columns or clusters, doubled with them up to 128, or
+    to 256 for many rows."""
+    most = WIDEST if n >= MANY_ROWS else WIDEST // 2
+    return max(NARROWEST, min(most, 2 ** int(math.log2(4 * directions))))
 
 
 def _settle(context: Context) -> None:
     """Normalisation by the moments of clean rows, the same ones on every process."""
     z = context.head.z
-    context.network.settle(z[:: math.ceil(len(z) / JUDGED_ROWS)])
-
-
-def _split(weight: torch.Tensor, bias: torch.Tensor, heads: int) -> list[tuple]:
-    return list(zip(weight.data.chunk(heads, 1), bias.data.chunk(heads)))
+    context.network.settle(z[:: math.ceil(len(z) / SETTLED_ROWS)])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 from ...math import features as kinds
@@ -16,6 +17,7 @@ from ...train.rows import ENCODE_ROWS, Rows
 FAR = 1000  # deviations between zero and the mean of a column whose size tells nothing
 SAMPLE_VALUES = 2**26  # values of the sample that features are learned from, at most
 FEW_ROWS = 2000
+LOST = {"text": 0.7, "counts": 0.5}  # share of words and of genes that a view loses
 
 
 def usual_neighbours(n: int) -> int:
@@ -34,9 +36,20 @@ def sample_rows(rows: Rows, seed: int, csr: Any = None) -> Any:
     return rows.take(torch.from_numpy(picked)) if csr is None else csr[picked]
 
 
-def sparse_text(rows: Rows, kind: str) -> Any:
-    """The rows as CSR where they are sparse text, else None."""
-    return rows.csr if kind == "text" else None
+def sparse_rows(rows: Rows, kind: str) -> Any:
+    """The rows as CSR where features take them so, else None."""
+    return rows.csr if kind in LOST else None
+
+
+def thin_rows(features: Any, rows: Rows) -> Any:  # -> CSR (n, d')
+    """What views of texts and counts lose entries of: words, or relative counts of few genes."""
+    csr = sparse_rows(rows, features.kind)
+    if features.kind == "text" and csr is not None:
+        return csr
+    take = rows.slice if csr is None else lambda a, b: csr[a:b]
+    make = sp.csr_matrix if features.kind == "text" else features.counts.cut
+    step = min(ENCODE_ROWS, rows.chunk)
+    return sp.vstack([make(take(a, a + step)) for a in range(0, rows.n, step)], format="csr")
 
 
 def find_kind(rows: Rows, asked: str) -> str:
@@ -50,7 +63,7 @@ def find_kind(rows: Rows, asked: str) -> str:
 
 def fit_features(features: Any, rows: Rows, seed: int) -> None:
     """Learn the features' axes from a sample of the rows."""
-    csr = sparse_text(rows, features.kind)
+    csr = sparse_rows(rows, features.kind)
     undo = {}
     if len(rows.shape) == 1:
         shift, factor = rows.scaling.shift, rows.scaling.factor
@@ -64,7 +77,7 @@ def all_features(features: Any, rows: Rows, seed: int, world: Any) -> torch.Tens
     """Learn the features and compute those of all rows."""
     fit_features(features, rows, seed)
     world.broadcast(list(features.state_dict().values()))
-    csr = sparse_text(rows, features.kind)
+    csr = sparse_rows(rows, features.kind)
     take = rows.slice if csr is None else lambda a, b: csr[a:b]
     return _in_parts(features, rows, world, take)
 

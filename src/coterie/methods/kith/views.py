@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional as F
 
 from ...train.batch import Batch
 from ...train.head import Head
@@ -28,18 +29,20 @@ def mixed(batch: Batch, head: Head, rows: torch.Tensor, key: str, mix: float, no
     return z + share * (other - z) + noise * head.spread * shake
 
 
-def thinned(batch: Batch, csr: Any, rows: torch.Tensor, key: str, share: float):
+def thinned(batch: Batch, words: Any, rows: torch.Tensor, key: str, share: float):
     """Features of rows that lost a `share` of their words or genes: (b,) -> (b, m).
 
-    Where sparse text (`csr`) is at hand, only the words that are there cost anything.
+    Parameters
+    ----------
+    words : CSR (n, d), see `row_features.thin_rows`; only the entries that are there cost anything
     """
-    features = batch.network.features
-    width = batch.others(rows[:1]).shape[1] if csr is None else int(np.diff(csr.indptr).max())
-    keep = batch.draw(lambda b, g: torch.rand(b, width, generator=g) >= share, key)
-    if csr is not None:
-        return features(lose_words(csr[rows.numpy()], keep.numpy()))
-    x = batch.clean if rows is batch.rows else batch.others(rows)
-    return features(features.drop(x, keep.float()))
+    width = int(np.diff(words.indptr).max(initial=1))
+    keep = batch.draw(lambda b, g: torch.rand(b, width, generator=g) >= share, key).numpy()
+    part, features = words[rows.numpy()], batch.network.features
+    if features.kind == "text":
+        return features(lose_words(part, keep))
+    totals = np.asarray(part.sum(1)).ravel()
+    return F.normalize(features.counts.of_cut(lose_words(part, keep), totals), eps=1e-6)
 
 
 def lose_words(part: Any, keep: np.ndarray) -> Any:  # CSR (b, d), (b, most words) -> CSR

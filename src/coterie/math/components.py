@@ -1,0 +1,73 @@
+"""Principal components, learned from a sample and kept as buffers."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+EXACT = 1500  # columns up to which axes come from the full covariance
+
+
+class Axes(nn.Module):
+    """Leading principal axes; the projection has mean square 1 over all directions of the data."""
+
+    def __init__(self, d, m):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(d))
+        self.register_buffer("axes", torch.zeros(d, m))
+        self.register_buffer("factor", torch.ones(()))
+
+    def fit(self, x, generator, center=True):  # (n, d), or CSR when not to be centred
+        if center:
+            self.mean.copy_(x.mean(0))
+        centred = x - self.mean if center else x
+        axes, values = leading_axes(centred, min(self.axes.shape[1], *x.shape), generator)
+        axes = axes * (values > 1e-9 * values[:1].clamp_min(1e-30))
+        self.axes.zero_()
+        self.axes[:, : axes.shape[1]] = axes
+        alive = (axes != 0).any(0)
+        spread = values[alive].mean().sqrt() if bool(alive.any()) else torch.ones(())
+        self.factor.copy_(1 / spread)
+
+    def forward(self, x):  # (b, d) -> (b, m)
+        return ((x - self.mean) @ self.axes) * self.factor
+
+    def of_sparse(self, x):  # CSR (b, d) -> (b, m), without the mean: text is not centred
+        """The sum of the axes of each row's words: work by the words that are there."""
+        words, starts = (torch.from_numpy(a.astype(np.int64)) for a in (x.indices, x.indptr[:-1]))
+        weights = torch.from_numpy(x.data.astype(np.float32))
+        bags = F.embedding_bag(words, self.axes, starts, mode="sum", per_sample_weights=weights)
+        return bags * self.factor
+
+
+def leading_axes(x, m, generator):  # (n, d) tensor or CSR -> (d, m), (m,)
+    """Right singular vectors and mean squares of the projections, largest first.
+
+    Narrow data: all of x'x. Wide data: subspace iteration from a random start (Halko et al. 2011).
+    """
+    n, d = x.shape
+    if d <= EXACT:
+        gram = torch.zeros(d, d, dtype=torch.float64)
+        for start in range(0, n, 8192):
+            part = x[start : start + 8192]
+            gram += _product(part.T, part).double()
+        values, vectors = torch.linalg.eigh(gram / n)
+        values, vectors = values.flip(0)[:m], vectors.flip(1)[:, :m]
+    else:
+        basis = torch.randn(d, min(d, n, m + 20), generator=generator)
+        for _ in range(5):
+            basis = torch.linalg.qr(_product(x.T, _product(x, basis)))[0]
+        small = _product(x, basis)  # (n, m + 20)
+        values, turn = torch.linalg.eigh((small.T @ small).double() / n)
+        values, vectors = values.flip(0)[:m], basis.double() @ turn.flip(1)[:, :m]
+    # an eigenvector's sign is anybody's: make the largest entry positive
+    top = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
+    vectors = vectors * torch.where(top < 0, -1.0, 1.0)
+    return vectors.float(), values.clamp_min(0).float()
+
+
+def _product(a, b):  # matrices, the first or both sparse -> tensor
+    if isinstance(a, torch.Tensor):
+        return a @ b
+    found = a @ (b.numpy() if isinstance(b, torch.Tensor) else b)
+    return torch.from_numpy(np.asarray(found.toarray() if hasattr(found, "indptr") else found))
