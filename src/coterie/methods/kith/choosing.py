@@ -60,10 +60,10 @@ def choose(kith: "Kith", context: Context) -> None:
         params, goal = fitted_head(h, q), target(q, head.graph, 1)
     state = {"kind": head.kind, "spread": head.spread, "merge": merge}
     state |= {f"{name}_labels": v.int() for name, v in labels.items()}
-    state |= {"agreement": torch.tensor(alike), "gap": torch.tensor(told.gap)}
+    state["agreement"] = torch.tensor(alike)
     state["labelled"] = torch.tensor(winner not in best)
     state["chosen"] = torch.tensor([NAMES.index(winner), NAMES.index(second)])
-    state["cuts"] = torch.tensor([cuts.get(name, float("nan")) for name in NAMES])
+    state["cuts"] = torch.tensor([cuts[name] for name in NAMES if name in cuts])
     rowwise = {name: getattr(head, name) for name in head.kinds["rows"]}
     rowwise["target"] = goal
     context.head, context.labels = Head(params, state, rowwise), None

@@ -290,8 +290,7 @@ class Kith(StepFields, DeepClusterer):
         self.candidates_ = {
             name: getattr(self.head_, f"{name}_labels").numpy().astype(np.int64) for name in there
         }
-        cuts = dict(zip(NAMES, self.head_.cuts.tolist()))
-        self.cuts_ = {name: cuts[name] for name in there}
+        self.cuts_ = dict(zip(there, self.head_.cuts.tolist()))
         self.agreement_ = float(self.head_.agreement)
         self.chosen_, self.second_ = (NAMES[i] for i in self.head_.chosen.tolist())
         if "graph" in self.head_:  # a loaded model has left its rows behind
