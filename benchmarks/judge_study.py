@@ -7,8 +7,8 @@
 results/judge_study.jsonl: for each candidate what every measure says of it, and its score against
 the classes (ARI; NMI for the shared sets), which no measure has seen. `judge` asks each rule for
 its favourite: regret is the score of the best candidate less that of the favourite. Rules may be
-chosen on the sets whose name has an even digest; the others show how they do elsewhere. A set with several
-labellings is a problem for each of them; the best one counts.
+chosen on the sets whose name has an even digest; the others show how they do elsewhere. A set with
+several labellings is a problem for each of them; the best one counts.
 """
 
 import argparse
