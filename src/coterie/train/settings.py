@@ -89,8 +89,15 @@ class Settings(_Rows):
                 return values[name]
         raise AttributeError(f"there is no setting {name!r}")
 
+    def __reduce__(self) -> tuple:  # a mapping proxy cannot be pickled or copied
+        return _settings, (self.n, self.shape, dict(self.fields), dict(self.facts))
+
     def replace(self, **changes: Any) -> "Settings":
         return dataclasses.replace(self, fields=MappingProxyType({**self.fields, **changes}))
+
+
+def _settings(n: int, shape: tuple[int, ...], fields: dict, facts: dict) -> Settings:
+    return Settings(n, shape, MappingProxyType(fields), MappingProxyType(facts))
 
 
 class _Open(_Rows):
@@ -122,7 +129,7 @@ class _Open(_Rows):
         fields = {name: getattr(self, name) for name in self._rules}
         for name in getattr(self.method, "facts", ()):
             getattr(self, name)
-        return Settings(self.n, self.shape, MappingProxyType(fields), MappingProxyType(self._facts))
+        return _settings(self.n, self.shape, fields, self._facts)
 
 
 def resolve(
