@@ -114,18 +114,19 @@ class Clusterer(_Dataclass, ClusterMixin, TransformerMixin, BaseEstimator):
             self._fit(rows)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
-        self._check_labels(rows)
-
-    def _check_labels(self, rows: Rows) -> None:
-        """Warn of fewer clusters than asked for."""
-        used = len(np.unique(self.labels_))
-        if used < self.n_clusters:
-            note = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
+        for note, way_out in self._check_labels(rows):
             self.notes_.append(note)
-            warnings.warn(f"{note}; {self._few_clusters(used)}", stacklevel=4)
+            warnings.warn(f"{note}; {way_out}", stacklevel=3)
+
+    def _check_labels(self, rows: Rows) -> list[tuple[str, str]]:
+        """What is wrong with the result, and what to do about it."""
+        used = len(np.unique(self.labels_))
+        if used == self.n_clusters:
+            return []
+        note = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
+        return [(note, self._few_clusters(used))]
 
     def _few_clusters(self, used: int) -> str:
-        """What to do about it."""
         return f"ask for {used} or fewer, or look for rows that are equal or far off"
 
     def predict(self, X: Any) -> np.ndarray:  # (n,) int
