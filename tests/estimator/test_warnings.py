@@ -44,8 +44,23 @@ class Lottery(coterie.AEKMeans):
 
 def test_a_fit_that_ends_at_chance_says_so(digits):
     X = digits[0][:600].astype(np.float32)
-    with pytest.warns(UserWarning, match="ended near chance: beyond chance, . % of"):
+    with pytest.warns(UserWarning, match="ended near chance: beyond chance, .% of"):
         Lottery(10, random_state=0, **coterie.AEKMeans.tiny).fit(X)
+
+
+class Giant(coterie.AEKMeans):
+    """Nearly all rows in one cluster."""
+
+    def assign(self, latents, head):
+        score = latents[:, 0]
+        first = (score <= score.sort().values[len(score) * 9 // 10]).float()
+        return torch.stack([first, 1 - first, torch.zeros_like(first)], 1)
+
+
+def test_one_cluster_that_swallows_the_others_is_told(digits):
+    with pytest.warns(UserWarning, match="put 90% of the rows into one cluster"):
+        model = Giant(3, random_state=0, **coterie.AEKMeans.tiny).fit(digits[0][:600])
+    assert "Giant put 90% of the rows into one cluster" in model.notes_
 
 
 def test_neighbours_kept_by_hand():

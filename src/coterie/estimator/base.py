@@ -126,22 +126,23 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
         check_numbers(self)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.labels_ = self._labels(rows)
-        self._check_labels(rows)
+        for note, way_out in self._check_labels(rows):
+            self.notes_.append(note)
+            warnings.warn(f"{note}; {way_out}", stacklevel=3)
 
     def _prepare(self, settings: Settings) -> None:
         """What follows from the settings alone; before a fit and after a load."""
         self.settings_ = settings
 
-    def _check_labels(self, rows: Rows) -> None:
-        """Warn of fewer clusters than asked for."""
+    def _check_labels(self, rows: Rows) -> list[tuple[str, str]]:
+        """What is wrong with the result, and what to do about it."""
         used = len(np.unique(self.labels_))
-        if used < self.n_clusters:
-            note = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
-            self.notes_.append(note)
-            warnings.warn(f"{note}; {self._few_clusters(used)}", stacklevel=4)
+        if used == self.n_clusters:
+            return []
+        note = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
+        return [(note, self._few_clusters(used))]
 
     def _few_clusters(self, used: int) -> str:
-        """What to do about it."""
         return f"ask for {used} or fewer, or look for rows that are equal or far off"
 
     def predict(self, X: Any) -> np.ndarray:  # (n,) int

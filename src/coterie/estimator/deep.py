@@ -1,7 +1,6 @@
 """DeepClusterer: a clusterer that the engine trains in phases."""
 
 import dataclasses
-import warnings
 from typing import Any, ClassVar
 
 from torch import nn
@@ -21,6 +20,7 @@ from .fields import RunFields
 from .params import param
 from .saving import plain_params
 
+GIANT = 0.8  # share of the rows in one of several clusters that looks like a collapse
 AT_CHANCE = 0.1  # neighbours kept together beyond chance, at least
 
 
@@ -116,20 +116,18 @@ class DeepClusterer(RunFields, Clusterer):
         what = "the result has collapsed" if used == 1 else "the others lost their rows"
         return f"{what}: scale the input, {longer}lower the learning rate, or ask for fewer"
 
-    def _check_labels(self, rows: Rows) -> None:
-        """Warn also of clusters that have nothing to do with which rows are near each other."""
-        super()._check_labels(rows)
+    def _check_labels(self, rows: Rows) -> list[tuple[str, str]]:
+        """Also a giant cluster, and clusters that near rows do not share."""
+        name, largest = type(self).__name__, np.bincount(self.labels_).max() / rows.n
         kept = clusters_kept(rows, self.labels_, self.seed_)
+        notes = []
+        if self.n_clusters > 2 and GIANT < largest < 1:
+            notes.append(f"{name} put {largest:.0%} of the rows into one cluster")
         if kept < AT_CHANCE:
-            note = (
-                f"{type(self).__name__} ended near chance: beyond chance, {100 * max(kept, 0):.0f} "
-                "% of a row's nearest rows share its cluster"
-            )
-            self.notes_.append(note)
-            warnings.warn(
-                f"{note}; look at the losses in history_, train longer, or try another method",
-                stacklevel=4,
-            )
+            share = f"{max(kept, 0):.0%} of a row's nearest rows share its cluster"
+            notes.append(f"{name} ended near chance: beyond chance, {share}")
+        way_out = "look at the losses in history_, train longer, or try another method"
+        return super()._check_labels(rows) + [(note, way_out) for note in notes]
 
     @property
     def _pretrained(self) -> bool:
