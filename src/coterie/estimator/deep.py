@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import nn
 
 from ..runtime.duration import seconds
