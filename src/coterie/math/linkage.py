@@ -51,9 +51,8 @@ def balanced_linkage(edges, k, unequal=UNEQUAL):  # (n - 1, 2) of a tree, shorte
     n = len(edges) + 1
     forest = _Forest(n)
     used = np.zeros(n - 1, bool)
-    at = [
-        [] for _ in range(n)
-    ]  # edges at each cluster, as heaps: the number of an edge is its rank
+    # edges at each cluster, as heaps: the number of an edge is its rank
+    at: list[list[int]] = [[] for _ in range(n)]
     for e, (a, b) in enumerate(edges.tolist()):
         at[a].append(e)
         at[b].append(e)

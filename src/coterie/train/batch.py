@@ -100,7 +100,8 @@ class View:
     def __init__(self, engine: "Engine"):
         self._engine = engine
         self.n = engine.rows.n
-        self.epoch, self.step, self.network = engine.epoch, engine.step, engine.network
+        self.epoch, self.step = engine.epoch, engine.step
+        self.network: Any = engine.network
         self.done = engine.step / max(1, engine.limit)  # share of the phase; a budget may cut it
 
     @cached_property
