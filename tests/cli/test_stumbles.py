@@ -144,8 +144,8 @@ def test_select_k_explains_its_star(tmp_path, rows, capsys):
 @pytest.mark.parametrize("key", ["kmeans", "dec"])
 def test_a_value_that_hides_all_others_is_told_with_its_row(blobs, key):
     X = blobs[0].astype(np.float64)
-    X[17, 2] = 1e30
-    with pytest.warns(UserWarning, match=r"row 17 \(counted from 0\) holds 1e\+30 in column 2"):
+    X[17, 2] = 1e18
+    with pytest.warns(UserWarning, match=r"row 17 \(counted from 0\) holds 1e\+18 in column 2"):
         quick(key).fit(X)
     rare = blobs[0].copy()
     rare[:, 2] = 0
@@ -188,10 +188,3 @@ def test_names_of_genes_are_shown(tmp_path, capsys, monkeypatch):
     assert coterie.load_data(X, names=genes).columns == genes
     with pytest.raises(DataError, match="names= holds 3 names"):
         coterie.load_data(X, names=["a", "b", "c"])
-
-
-def test_plain_words(blobs):
-    with pytest.raises(ValueError, match="X holds 1 text, but methods take numbers"):
-        quick("kmeans").fit(["one text"])
-    with pytest.raises(ValueError, match="X holds 2 texts, but"):
-        quick("kmeans").fit(["one text", "and another"])

@@ -263,7 +263,7 @@ def test_data_frames_of_huge_integers():
     import pandas as pd
 
     with pytest.raises(DataError, match="column 'a'"):
-        load(pd.DataFrame({"a": [1, 10**400], "b": [1, 2]}))
+        load(pd.DataFrame({"a": pd.Series([1, 10**400], dtype=object), "b": [1, 2]}))
 
 
 def test_a_recipe_that_was_changed_is_told(tmp_path, blobs):

@@ -187,7 +187,7 @@ def test_the_second_term_moves_the_network_only_if_asked():
 
 
 def test_codes_vary_in_the_frame_as_much_as_asked():
-    bench = Bench()
+    bench = Bench(held_variance=3.0)
     facts = {**bench.method.settings_.facts, "sampled_variance": 4.0}
     bench.method._prepare(dataclasses.replace(bench.method.settings_, facts=facts))
     with torch.no_grad():

@@ -48,7 +48,7 @@ def test_describe_leaves_out_what_is_shown_elsewhere():
 
 def test_silence_costs_nothing():
     code = (
-        "import sys; from coterie.progress import Progress\n"
+        "import sys; from coterie.runtime.progress import Progress\n"
         "with Progress(0) as p: p.phase('a', 1, 1); p.step(1); p.epoch({}); p.note('x')\n"
         "sys.exit('rich' in sys.modules)"
     )

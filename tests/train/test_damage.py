@@ -79,7 +79,7 @@ def test_forged_tensors_are_named_before_torch_sees_them(
     path, resume = stopped(monkeypatch, blobs[0], tmp_path, optimizer=optimizer)
     tensors, about = unpack(path)
     kinds = {name.split(".")[0] for name in tensors}
-    assert kinds == {"head", "labels", "network", "optim", "sums"}
+    assert kinds == {"averaged", "head", "labels", "network", "optim", "sums"}
     forge = dict(forgeries())[how]
     for name, tensor in tensors.items():
         if name == "sums" or (how == "gone" and not name.startswith("network")):

@@ -91,6 +91,7 @@ def test_dec_fills_no_batch_with_zeros_where_no_reconstruction_asks_for_it(texts
     filled = []
     true = Rows._to_tensor
     monkeypatch.setattr(Rows, "_to_tensor", lambda s, b: filled.append(b.shape[0]) or true(s, b))
+    monkeypatch.setattr("coterie.estimator.deep.clusters_kept", lambda *rows: 1.0)
     quick("dec", init="random").fit(texts[0])
     quick("kmeans").fit(texts[0]).predict(texts[0])
     assert sum(filled) == 300  # only k-means' own labels: twice all rows, in the end

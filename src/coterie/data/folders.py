@@ -18,7 +18,7 @@ from .options import Options
 _FORMATS = ("png", "jpg", "jpeg", "bmp", "gif", "tif", "tiff", "webp", "pgm", "ppm", "pbm", "pnm")
 SUFFIXES = frozenset(f".{ending}" for ending in _FORMATS)
 # what Pillow may take a file for, whatever its name: an EPS would be given to Ghostscript
-_KINDS = ("PNG", "JPEG", "MPO", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+_KINDS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 _GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"])
 _MOST_BYTES = 8 << 30  # as float32, which methods work in
 _LARGE, _SMALL = 128, 64  # longer sides above the one are shrunk to the other unless told otherwise

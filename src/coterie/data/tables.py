@@ -89,9 +89,11 @@ def refuse(name: str, bad: list[BadCells], again: bool = False) -> None:
     if any(re.match(r"'[+-]?\d*,\d+'", cells.first) for cells in bad):
         advice.append("write decimal points (1.5 for 1,5), or split the columns at ';'")
     elif any(cells.text for cells in bad):
-        advice.append("turn categories into numbers: --categorical one-hot, dates: --dates numbers")
+        advice.append('turn categories into numbers: categorical="one-hot", dates: dates="numbers"')
     if any(cells.missing or cells.infinite for cells in bad):
-        advice.append("fill missing values, for example with the column's median: --missing median")
+        advice.append(
+            'fill missing values, for example with the median of the column: missing="median"'
+        )
     if not again:
         advice.append(f"or leave the column out: drop={drop}")
     if not again and any(cells.text == cells.rows for cells in bad):

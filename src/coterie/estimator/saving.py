@@ -110,11 +110,11 @@ def plain_params(model: Any) -> dict:
 
 def plain_settings(settings: Settings) -> dict:
     """Settings as a file holds them."""
-    fields, run_only = _storable(settings.fields), ("random_state", *RUN_FIELDS)
+    run_only = ("random_state", "verbose", "cache_dir", *RUN_FIELDS)
     return {
         "rows": settings.n,
         "shape": list(settings.shape),
-        "fields": {name: value for name, value in fields.items() if name not in run_only},
+        "fields": _storable({k: v for k, v in settings.fields.items() if k not in run_only}),
         "facts": _storable(settings.facts),
     }
 

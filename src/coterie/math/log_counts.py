@@ -66,9 +66,9 @@ class LogCounts(nn.Module):
             return self.of_cut(self.cut(x))
         raw = (x * self.unit + self.origin).clamp_min(0)
         chosen = raw[:, self.columns]
-        if self.depth > 0:
-            chosen = (chosen * (self.depth / raw.sum(1, keepdim=True).clamp_min(1))).log1p()
-        return self.axes(chosen)
+        logs = (chosen * (self.depth / raw.sum(1, keepdim=True).clamp_min(1))).log1p()
+        # not `if`: ONNX has no branch on a value
+        return self.axes(torch.where(self.depth > 0, logs, chosen))
 
     def _raw(self, x):  # -> CSR of non-negative counts
         if isinstance(x, torch.Tensor):

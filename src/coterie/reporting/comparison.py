@@ -92,7 +92,7 @@ def results_of(models, dataset, labels=None):
                     f"{name} was fitted on {len(found)} rows, but X has {len(dataset)}; "
                     "give the rows that all models were fitted on"
                 )
-            z = np.asarray(model.transform(dataset.X))
+            z = np.asarray(model.transform(dataset.given_to(model)))
             out.append(
                 {
                     "name": dataset.name,

@@ -58,7 +58,7 @@ def write(run_dir, model, dataset, labels=None, out=None, verbose=0):
 def _page(run_dir, model, dataset, labels, seed, step):
     facts = gather(model, dataset, _array(run_dir, "embedding.npy"), seed)
     step(10)
-    beside = baselines.compare(facts, model, dataset.X, seed)
+    beside = baselines.compare(facts, model, dataset.given_to(model), seed)
     step(20)
     seen = ground_doubts(facts.ground, facts.labels) if facts.ground else []
     agreement = facts.ground.agreement(facts.labels) if facts.ground else {}

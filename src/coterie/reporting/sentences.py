@@ -116,7 +116,8 @@ def warnings(facts, history=(), notes=(), seen=()):
         out.append(_warn("look", f"{groups(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
-    out.extend(_warn("look", f"{note}.", []) for note in notes if not starved(note))
+    told = [note for note in notes if not starved(note) and not note.startswith("taken:")]
+    out.extend(_warn("look", f"{note}.", []) for note in told)
     return out
 
 

@@ -151,7 +151,9 @@ class Resuming:
         check_fit(averages, {str(i): t for i, t in enumerate(self._average)}, where)
         for i, total in enumerate(self._average):
             total.copy_(averages[str(i)])
-        self._averaged = int(resume["tensors"]["averaged"])
+        counted = {k: v for k, v in resume["tensors"].items() if k == "averaged"}
+        check_fit(counted, {"averaged": torch.tensor(0)}, where)
+        self._averaged = int(counted["averaged"])
 
 
 def _place(plan: list[Phase | Call], i: int) -> list:

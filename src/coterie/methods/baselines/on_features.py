@@ -14,6 +14,7 @@ from ...math.assign import gaussian_scores
 from ...runtime.rng import derive, numpy_rng
 from ...train.head import Head
 from ...train.rows import Rows
+from ...train.settings import Settings
 from ..kith.row_features import find_kind, fit_features
 from .gmm import log_densities, mixture_head
 from .kmeans import kmeans_head
@@ -41,14 +42,14 @@ class OnFeatures(Clusterer):
     def _head(self, z: np.ndarray) -> Head:  # (n, m)
         raise NotImplementedError
 
-    def build_network(self, shape: tuple[int, ...], generator: torch.Generator) -> nn.Module:
+    def build_network(self, settings: Settings, generator: torch.Generator) -> nn.Module:
         if not hasattr(self, "kind_"):  # a loaded model
             self.kind_ = kinds.KINDS[int(self.head_.kind)]
-        return FeatureOnly(kinds.Features(self.kind_, shape))
+        return FeatureOnly(kinds.Features(self.kind_, settings.shape))
 
     def _fit(self, rows: Rows) -> None:
         self.kind_ = find_kind(rows, self.kind)
-        self.network_: Any = self.build_network(rows.shape, torch.Generator())
+        self.network_: Any = self.build_network(self.settings_, torch.Generator())
         # one thread: sums over threads may come in any order, and labels would not repeat
         with threadpool_limits(1):
             fit_features(self.network_.features, rows, self.seed_)
