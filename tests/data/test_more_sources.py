@@ -209,7 +209,7 @@ def test_each_choice_alone_and_frames(tmp_path):
 
 def test_what_is_not_asked_for_is_still_refused(tmp_path):
     path = table(tmp_path / "t.csv", ROWS)
-    with pytest.raises(DataError, match=r"--categorical one-hot(?s:.)*--missing median"):
+    with pytest.raises(DataError, match=r'categorical="one-hot"(?s:.)*missing="median"'):
         load_data(path)
     with pytest.raises(DataError, match="column 'size': of 4 cells 1 missing"):
         load_data(path, categorical="one-hot", dates="numbers")
