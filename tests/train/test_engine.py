@@ -14,12 +14,14 @@ from coterie.nets import build
 from coterie.runtime.processes import World
 from coterie.runtime.progress import Progress
 from coterie.runtime.rng import torch_rng
+from coterie.storage.tensors import Checkpoint
 from coterie.train.engine import Engine, TrainingError
 from coterie.train.head import Head
 from coterie.train.optim import Optim
 from coterie.train.plan import Phase
 from coterie.train.rows import Rows
 from coterie.train.scaling import fit_scaling
+from coterie.train.tally import READ_EVERY, Tally
 
 
 def engine(X, **changes):
@@ -53,6 +55,30 @@ def test_a_nan_loss_names_phase_epoch_step_and_term(blobs):
 
     with pytest.raises(TrainingError, match=r"'odd' became nan in phase 'train', epoch 1, step 5"):
         e.run([Phase("train", 3, loss, batch_size=30)])
+
+
+def test_a_nan_is_told_by_its_own_step_whatever_comes_of_it(blobs, tmp_path):
+    """Losses are read every few steps; until then nothing is kept, and no follow-up hides it."""
+    keep = Checkpoint(tmp_path, {})
+
+    def loss(batch, head):
+        if batch.step == 3:
+            raise RuntimeError("probability tensor contains nan")
+        terms = squared(batch, head)
+        return {"kl": terms["reconstruction"] * (math.nan if batch.step == 2 else 1)}
+
+    for changes in ({}, {"checkpoint": keep, "checkpoint_seconds": 0.0}):
+        with pytest.raises(TrainingError, match=r"'kl' became nan in phase 'train', epoch 0, step"):
+            engine(blobs[0], **changes).run([Phase("train", 3, loss, batch_size=20)])
+    assert keep.load()[1]["position"] == [0, 0, 2]  # the last one before the NaN
+
+
+def test_losses_are_read_once_in_many_steps(blobs, monkeypatch):
+    reads, read = [], Tally.read
+    e = engine(blobs[0])
+    monkeypatch.setattr(Tally, "read", lambda self: reads.append(e.step) or read(self))
+    e.run([Phase("train", 2, squared, batch_size=1)])  # 120 steps an epoch
+    assert reads == [READ_EVERY - 1, 120, 120 + READ_EVERY - 1, 240]
 
 
 def test_the_stop_rule_follows_a_hand_made_sequence(blobs):

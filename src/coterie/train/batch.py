@@ -227,6 +227,6 @@ class Step:
         """
         self._engine.descend(name, terms, weight, turns)
 
-    def log(self, **values: float) -> None:
+    def log(self, values: Terms, weight: float = 1.0, turns: int = 1) -> None:
         """Numbers for the history that are not part of a loss."""
-        self._engine.count(values)
+        self._engine.tally.add(values, weight, turns)

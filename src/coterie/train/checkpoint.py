@@ -12,6 +12,7 @@ from ..storage.tensors import BROKEN, Checkpoint, StateError, check_fit
 from .head import Head
 from .optim import load_optimizer, optimizer_tensors
 from .plan import Call, Phase
+from .tally import Tally
 
 
 class Resuming:
@@ -35,7 +36,7 @@ class Resuming:
     _optims: dict
     _average: list[torch.Tensor]
     _averaged: int
-    _sums: dict[str, float]
+    tally: Tally
     limit: int
     _begin: float
     _saved_at: float
@@ -48,7 +49,7 @@ class Resuming:
             extra["averaged"] = torch.tensor(self._averaged)
             for name, (_, _, optimizer) in self._optims.items():
                 extra |= {f"optim.{name}.{k}": v for k, v in optimizer_tensors(optimizer).items()}
-            mine = torch.tensor(list(self._sums.values()), dtype=torch.float64)
+            mine = torch.tensor(list(self.tally.read().values()), dtype=torch.float64)
             self._save(extra | {"sums": self.world.sum(mine)})
 
     def _save(self, extra: dict[str, torch.Tensor]) -> None:
@@ -64,7 +65,7 @@ class Resuming:
             "position": [self.index, self.epoch, self.step],
             "spent": time.perf_counter() - self._begin,
             "limit": self.limit,
-            "sums": list(self._sums),
+            "sums": list(self.tally.read()),
             "history": self.history,
             "seconds": self.seconds,
             "lent": self.lent,
@@ -100,7 +101,7 @@ class Resuming:
             return None
         self.index = places.index(about["place"])
         sums = tensors.get("sums", torch.zeros(0)) * self.world.leader  # of all, in one of them
-        self._sums = dict(zip(about["sums"], sums.tolist()))
+        self.tally = Tally(sums=dict(zip(about["sums"], sums.tolist())))
         self.history, self.notes = about["history"], about["notes"]
         self.seconds, self.lent = about["seconds"], about["lent"]
         where = str(self.checkpoint.path)

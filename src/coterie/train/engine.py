@@ -24,6 +24,7 @@ from .checkpoint import Resuming
 from .head import Head
 from .plan import Call, Phase, TrainingError
 from .rows import Rows
+from .tally import Tally
 
 SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
 
@@ -58,7 +59,7 @@ class Engine(Resuming):
         self.notes: list[str] = []
         self.index = self.epoch = self.step = 0  # position: phase, epoch, step in the phase
         self.limit = 0  # steps of the phase
-        self._sums: dict[str, float] = {}
+        self.tally = Tally()
         self._saved_at = time.monotonic()
 
     # -- the plan ---------------------------------------------------------------------------
@@ -80,7 +81,7 @@ class Engine(Resuming):
             name = plan[i].name
             took = time.perf_counter() - self._begin
             self.seconds[name] = self.seconds.get(name, 0.0) + took
-            self.index, self.epoch, self.step, self._sums = i + 1, 0, 0, {}
+            self.index, self.epoch, self.step, self.tally = i + 1, 0, 0, Tally()
             self._save({})
 
     def _train(self, resume: dict | None) -> None:
@@ -101,6 +102,7 @@ class Engine(Resuming):
         most = self.limit
         if resume:
             self._restore(resume)
+        self.tally.phase = phase.name
         every = phase.update_every
         every = every if isinstance(every, int) else max(1, round(every * steps))
         pace = Pace(self.step, resume["spent"] if resume else 0.0)
@@ -115,6 +117,7 @@ class Engine(Resuming):
             # a time budget may have cut the phase
             interval = max(1, round(every * self.limit / most)) if phase.paced else every
             if phase.update and self.step % interval == 0:
+                self.tally.read()
                 updating = time.perf_counter()
                 settled = self._update()
                 pace.update_took(time.perf_counter() - updating)
@@ -126,6 +129,7 @@ class Engine(Resuming):
             if s + 1 == steps or self.step == self.limit:
                 self._end_epoch(s + 1)
             if self.time_budget and self.step < self.limit and pace.due(self.step):
+                self.tally.read()  # waits for the steps, so that their time is known
                 self._fit_budget(pace, interval, most)
             self.progress.step(self.step)
             self._maybe_save()
@@ -142,11 +146,16 @@ class Engine(Resuming):
     def _one_step(self, index: torch.Tensor) -> None:
         self.latents = None
         reseed(derive(self.seed, self.phase.name, self.step))  # for dropout in a user's module
-        if self.phase.train_step:
-            self.phase.train_step(Step(self, index), self.head)
-        else:
-            batch = Batch(self, index, self.phase.augment)
-            self.descend("main", self.phase.loss(batch, self.head), batch.weight)
+        try:
+            if self.phase.train_step:
+                self.phase.train_step(Step(self, index), self.head)
+            else:
+                batch = Batch(self, index, self.phase.augment)
+                self.descend("main", self.phase.loss(batch, self.head), batch.weight)
+        except Exception:
+            self.tally.read()  # a NaN of an earlier step may be the cause, and says more
+            raise
+        self.tally.after_step()
         if self._average and self.limit - self.step <= self._last_steps():
             self._averaged += 1
             for p, total in zip(self._trained(), self._average):
@@ -158,13 +167,7 @@ class Engine(Resuming):
 
     def descend(self, name: str, terms: Terms, weight: float = 1.0, turns: int = 1) -> None:
         """One optimiser step on the sum of the terms; `weight` is this process's share of rows."""
-        values = {k: t.item() for k, t in terms.items()}
-        for k, v in values.items():
-            if not math.isfinite(v):
-                raise TrainingError(
-                    f"the loss term {k!r} became {v} in phase {self.phase.name!r}, epoch "
-                    f"{self.epoch}, step {self.step}; lower the learning rate or its weight"
-                )
+        self.tally.add(terms, weight, turns, (self.epoch, self.step))
         params, optim, optimizer = self._optims[name]
         total: Any = sum(terms.values()) if len(terms) > 1 else next(iter(terms.values()))
         # gradients go to this optimiser's parameters only: a generator's turn leaves the critic be
@@ -181,11 +184,6 @@ class Engine(Resuming):
         for group in optimizer.param_groups:
             group["lr"] = optim.rate(self.step / whole)
         optimizer.step()
-        self.count({k: v * weight / turns for k, v in values.items()})
-
-    def count(self, values: dict[str, float]) -> None:
-        for k, v in values.items():
-            self._sums[k] = self._sums.get(k, 0.0) + v
 
     # -- full-data work ---------------------------------------------------------------------
     def encode_all(self) -> torch.Tensor:  # (n, d), rows in order, the same on every process
@@ -245,13 +243,13 @@ class Engine(Resuming):
 
     def _end_epoch(self, steps: int) -> None:
         record: dict[str, Any] = {"phase": self.phase.name, "epoch": self.epoch}
-        sums = torch.tensor(list(self._sums.values()), dtype=torch.float64)
-        means = self.world.sum(sums) / steps
-        record |= dict(zip(self._sums, means.tolist()))
+        sums = self.tally.read()
+        means = self.world.sum(torch.tensor(list(sums.values()), dtype=torch.float64)) / steps
+        record |= dict(zip(sums, means.tolist()))
         if self.head is not None and (self.phase.sizes or self.labels is not None):
             record |= self._sizes()
         record["seconds"] = round(time.perf_counter() - self._begin, 3)
-        self._sums = {}
+        self.tally = Tally(self.phase.name)
         self.history.append(record)
         self.progress.epoch(record)
 

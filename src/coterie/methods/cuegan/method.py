@@ -240,7 +240,7 @@ class CueGAN(Sampling):
         penalty = gradient_penalty(network.critique, interpolate_rows(real, fake, share))
         d_real, d_fake = network.critique(both).split(len(fake))
         terms = critic_terms(d_real, d_fake, penalty, self.settings_.penalty)
-        step.log(earth_mover=-terms["critic"].item() * weight / turns)
+        step.log({"earth_mover": -terms["critic"]}, weight, turns)
         # one optimizer step on the whole loss: a penalty on its own would need a second message
         step.optimize("critic", terms, weight, turns)
         if turn == turns - 1 and step.step >= LEARN_AFTER * self._length:
@@ -263,9 +263,9 @@ class CueGAN(Sampling):
         eta = staircase(s.eta, s.eta_growth, s.eta_every, step.step)
         eta *= eased(step.step / self._length, self.eta_wait)
         terms = generator_terms(network.critique(fake), logits, clusters, eta)
-        bound = cross_entropy(logits.detach(), clusters).item()
-        right = (logits.argmax(1) == clusters).float().mean().item()
-        step.log(entropy_bound=bound * weight, fake_accuracy=right * weight)
+        bound = cross_entropy(logits.detach(), clusters)
+        right = (logits.argmax(1) == clusters).float().mean()
+        step.log({"entropy_bound": bound, "fake_accuracy": right}, weight)
         step.optimize("generator", terms, weight)
 
     def _fakes(
