@@ -116,14 +116,16 @@ def main() -> None:
     parser.add_argument("--ledger", type=Path, default=Path("results/ledger.jsonl"))
     parser.add_argument("--cache-dir", help="pre-trained networks (default: OUT/cache)")
     parser.add_argument("--skip", default="", help="no runs whose text holds one of A,B,...")
-    parser.add_argument("--only", default="", help="only runs whose text holds one of A,B,...")
+    parser.add_argument(
+        "--only", default="", help="only runs whose text begins with one of A,B,..."
+    )
     parser.add_argument("--dry", action="store_true", help="print the list and stop")
     args = parser.parse_args()
     papers, new = read_all(), Ledger(args.out / "ledger.jsonl")
     jobs = planned(papers, Ledger(args.ledger).read() + new.read(), args.ledger)
     skip, only = ([w for w in text.split(",") if w] for text in (args.skip, args.only))
     jobs = [job for job in jobs if not any(word in str(job) for word in skip)]
-    jobs = [job for job in jobs if not only or any(word in str(job) for word in only)]
+    jobs = [job for job in jobs if not only or str(job).startswith(tuple(only))]
     if args.dry:
         print(*jobs, sep="\n")
         return

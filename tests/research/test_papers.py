@@ -19,6 +19,7 @@ from coterie.research.bench.campaign import run_campaign
 from coterie.research.bench.ledger import KEYS, Ledger
 from coterie.research.bench.statistics import as_good_as_best, describe, half_width, t_test
 from coterie.research.papers import figures, find, pictures, read_all, readme, render, tables
+from coterie.research.papers.agreement import compared, summary
 from coterie.research.papers.cells import Book
 from coterie.research.papers.jobs import slots
 from coterie.research.papers.state import Clock, missing, spoken, state_of
@@ -226,6 +227,55 @@ def test_selected_run_star_bold_and_the_flavour_of_nmi():
     paper, item, slot = slot_of("dkm:table1", "DKM p", "usps")
     cell = Book([made_up(slot, 0)]).cell(slot, "paper")
     assert cell.values("nmi", slot.row, paper) == [0.4]
+
+
+# -- agreement
+def _runs_of(name, label, key, scores):
+    paper, (item,) = find(name, PAPERS)
+    slot = next(s for s in slots(paper, item) if (s.row.label, s.data.key) == (label, key))
+    job, params = slot.jobs["paper"]
+    line = {"method": job.method, "variant": job.variant, "profile": "paper"}
+    line |= {"dataset": job.dataset, "params": json.loads(json.dumps(params)), "status": "ok"}
+    line |= {"km": None, "label_free": {}, "aee": 1.0, "seconds": {"total": 60.0}}
+    runs = [line | {"seed": i, "acc": a, "nmi": a, "nmi_geo": a, "ari": a} for i, a in scores]
+    return paper, runs
+
+
+def test_a_cell_is_close_within_three_points_or_the_published_spread():
+    # GMM p on USPS, published: ARI 35.1, NMI 50.9, ACC 52.0
+    paper, runs = _runs_of("cnet:table6", "GMM p", "usps", [(0, 0.49), (1, 0.51)])
+    cells = {c.metric: c for c in compared(paper, Book(runs), Clock(runs)) if c.ours}
+    assert set(cells) == {"ari", "nmi", "acc"}
+    assert cells["nmi"].ours == (0.49, 0.51)
+    assert cells["nmi"].gap == pytest.approx(0.50 - 0.509) and cells["nmi"].close
+    assert cells["ari"].gap > 0.03 and not cells["ari"].close
+    wide = replace(cells["ari"], spread=0.2)
+    assert wide.close, "one published standard deviation is close too"
+
+
+def test_the_summary_counts_cells_and_names_those_below():
+    paper, runs = _runs_of("cnet:table6", "GMM p", "usps", [(0, 0.40)])
+    text = summary(paper, Book(runs), Clock(runs))
+    assert "| filled with runs at published settings | 3 |" in text
+    assert "| above that | 1 |" in text and "| below that | 2 |" in text
+    assert "GMM p on USPS, ACC: -12.0 (1 run; published 52.0). Not looked into yet." in text
+    why = replace(paper, findings=({"rows": ["GMM p"], "data": ["USPS"], "text": "Because."},))
+    assert "(1 run; published 52.0). Because." in summary(why, Book(runs), Clock(runs))
+
+
+def test_every_finding_names_rows_and_data_of_its_paper():
+    for paper in PAPERS:
+        rows = {row.label for item in paper.items for row in item.rows}
+        data = {d.title for item in paper.items for d in item.datasets}
+        for entry in paper.findings:
+            assert set(entry) <= {"rows", "data", "text"} and entry["text"]
+            assert set(entry.get("rows", ())) <= rows and set(entry.get("data", ())) <= data
+
+
+def test_an_autoencoder_of_a_table_is_trained_where_its_paper_starts_at_random():
+    paper, (item,) = find("cnet:table3", PAPERS)
+    found = [s.jobs["paper"][1] for s in slots(paper, item) if s.row.label == "AE+KM"]
+    assert found and all(params["init"] == "pretrained" for params in found)
 
 
 def test_missing_runs_begin_with_one_seed_of_every_cell():

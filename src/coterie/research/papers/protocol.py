@@ -111,6 +111,14 @@ class Paper:
     methods: dict = field(default_factory=dict)  # settings of every run of a method
     baselines: dict = field(default_factory=dict)  # this paper's settings of others' methods
     scored: float | None = None  # share of the rows that the paper scores, where not all
+    findings: tuple[dict, ...] = ()  # rows, data (titles; none: all), text: why a figure is missed
+
+    def finding(self, row: str, data: str) -> str:
+        """Why our runs of a model on a data set stay below the published figure, if known."""
+        for entry in self.findings:
+            if row in entry.get("rows", [row]) and data in entry.get("data", [data]):
+                return entry["text"]
+        return "Not looked into yet."
 
     def baseline(self, row: Row, data: Data) -> dict | None:
         """This paper's own settings of a method that is not its own, if it gives some.
@@ -158,6 +166,7 @@ def read(key: str) -> Paper:
         raw.get("methods", {}),
         raw.get("baselines", {}),
         raw.get("scored"),
+        tuple(raw.get("findings", ())),
     )
 
 

@@ -1,6 +1,5 @@
 """results/README.md and its figures, made from the ledger alone: the same bytes every time."""
 
-import statistics
 from pathlib import Path
 
 from coterie.data.sets.variants import VARIANTS, uniformity
@@ -8,7 +7,7 @@ from coterie.registry import DEFAULT
 from coterie.research.bench import ranking
 from coterie.storage.atomic import write_atomic
 
-from . import figures, render, tables
+from . import agreement, figures, render, tables
 from .cells import Book, used
 from .jobs import slots
 from .protocol import Item, Paper
@@ -36,7 +35,7 @@ def write(
     folder, book, clock = Path(folder), Book(runs, ledger_path), Clock(runs)
     written, parts = [], [HEAD, _versions(runs), _state(papers, book, clock), _ranks(runs)]
     for paper in papers:
-        parts.append(_heading(paper, book))
+        parts.append(_heading(paper, book, clock))
         for item in paper.items:
             text = [f"### {item.name}: {item.title}\n"]
             if item.kind == "table":
@@ -156,39 +155,11 @@ def state_cells(paper: Paper, item: Item, book: Book, clock: Clock) -> list[str]
     return [item.name, *map(str, counts), spoken(s.seconds)]
 
 
-def _heading(paper: Paper, book: Book) -> str:
+def _heading(paper: Paper, book: Book, clock: Clock) -> str:
     caveats = "\n".join(f"- {text}" for text in paper.caveats)
     return (
         f"## {paper.key}: {paper.title}\n\n{paper.reference}.\n\n{paper.protocol}\n\n"
-        f"What does not reproduce, and why:\n\n{_agreement(paper, book)}{caveats}\n"
-    )
-
-
-def _agreement(paper: Paper, book: Book) -> str:
-    """How our means under the published settings lie to the published ones; the farthest cells."""
-    gaps = {}
-    for item in paper.items:
-        if item.kind != "table" or "mean" not in " ".join(item.columns):
-            continue
-        for slot in slots(paper, item):
-            cell = book.cell(slot, "paper", exact=True)
-            if slot.data.stand_in or not cell.runs:
-                continue
-            for metric in item.metrics:
-                theirs = tables.published_mean(item, slot.row, slot.data, metric)
-                ours = cell.values(metric, slot.row, paper)
-                if theirs is not None and ours and metric != "dims":
-                    gap = statistics.fmean(ours) - theirs
-                    name = f"{slot.row.label} on {slot.data.title}, {metric.upper()}"
-                    gaps.setdefault(name, (gap, len(ours)))
-    if not gaps:
-        return "- No run under the published settings can be compared yet.\n"
-    close = sum(abs(gap) <= 0.03 for gap, _ in gaps.values())
-    far = sorted(gaps.items(), key=lambda pair: (-abs(pair[1][0]), pair[0]))[:6]
-    told = "; ".join(f"{name} {100 * gap:+.1f} ({n} runs)" for name, (gap, n) in far)
-    return (
-        f"- Measured: {close} of {len(gaps)} comparable means lie within 3 points of the "
-        f"published ones. Farthest: {told}.\n"
+        f"{agreement.summary(paper, book, clock)}\nWhat to know about the paper:\n\n{caveats}\n"
     )
 
 

@@ -232,7 +232,16 @@ def spell(form: str, stats: dict, item: Item) -> str:
 
 def published_mean(item: Item, row: Row, data: Data, metric: str) -> float | None:
     """The mean that a table prints for a cell, if it is the paper's own figure."""
-    for name in ("mean", "value"):
+    return _printed(item, row, data, metric, ("mean", "value"))
+
+
+def published_std(item: Item, row: Row, data: Data, metric: str) -> float | None:
+    """The standard deviation that a table prints for a cell, if it prints one."""
+    return _printed(item, row, data, metric, ("std",))
+
+
+def _printed(item: Item, row: Row, data: Data, metric: str, stats: tuple) -> float | None:
+    for name in stats:
         found = _lookup().get((item.paper, item.published, *row.key, data.key, metric, name))
         if found and found["value"] is not None and "quoted" not in found["note"]:
             return found["value"]
