@@ -4,7 +4,8 @@
     python benchmarks/campaign.py --out runs/campaign            # run it, one run after the other
 
 New lines are appended to OUT/ledger.jsonl, with their predictions beside it; to take them over,
-append that file to results/ledger.jsonl and copy OUT/predictions into results/predictions. What
+append that file to results/ledger.jsonl and copy OUT/predictions into results/predictions. The
+models are kept in OUT/models: `coterie paper cnet:fig3 --show --models OUT/models` draws them. What
 either ledger holds is not run again. A run that was interrupted goes on from its checkpoint.
 """
 
@@ -138,7 +139,8 @@ def main() -> None:
         key = hashlib.blake2b(repr(job).encode(), digest_size=8).hexdigest()
         folder = args.out / "checkpoints" / key
         own = fields | {"checkpoint_dir": str(folder)}
-        run_campaign([job], new, read, run_fields=own, threads=1, tell=tell)
+        models = args.out / "models"
+        run_campaign([job], new, read, run_fields=own, models=models, threads=1, tell=tell)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -396,7 +396,7 @@ def test_everything_is_written_twice_with_the_same_bytes(tiny, monkeypatch):
 def test_every_figure_of_a_model_is_drawn_from_run_folders(tmp_path, monkeypatch):
     data, made = some_digits(), {}
     monkeypatch.chdir(tmp_path)  # away from run folders that someone made
-    monkeypatch.setattr(pictures, "load", lambda name: data)
+    monkeypatch.setattr(pictures, "load", lambda name, **options: data)
     monkeypatch.setattr(pictures, "MAP_ROWS", 40)
     monkeypatch.setattr(figures, "DPI", 40)
     for _, item in ITEMS:
@@ -413,8 +413,31 @@ def test_every_figure_of_a_model_is_drawn_from_run_folders(tmp_path, monkeypatch
         here = replace(item, commands=tuple(commands))
         assert pictures.absent(here) == []
         path = tmp_path / f"{item.paper}-{item.key}.png"
-        figures.save(pictures.draw(here), path)
+        figures.save(pictures.draw(here, pictures.from_runs(here)), path)
         assert path.stat().st_size > 1000
+
+
+def test_figures_are_drawn_from_the_models_that_a_campaign_kept(tmp_path, monkeypatch):
+    data = some_digits()
+    monkeypatch.setattr(pictures, "load", lambda name, **options: data)
+    paper, (item,) = find("cnet:fig5", PAPERS)
+    slot = next(
+        s
+        for s in slots(paper, paper.item("table3"))
+        if [s.row.label, s.data.key] == item.draw["cells"][0]
+    )
+    job, params = slot.jobs["paper"]
+    line = {"method": job.method, "variant": job.variant, "profile": "paper", "seed": 0}
+    line |= {"dataset": job.dataset, "params": json.loads(json.dumps(params))}
+    line |= {"status": "ok", "predictions": "abc"}
+    book = Book([line])
+    assert pictures.from_models(paper, item, book, tmp_path) == [], "the model was not kept"
+    quick("cnet", 10).fit(data.X).save(tmp_path / "abc")
+    panels = pictures.from_models(paper, item, book, tmp_path)
+    assert [panel.label for panel in panels] == ["CNET r"]
+    path = tmp_path / "fig5.png"
+    figures.save(pictures.draw(item, panels), path)
+    assert path.stat().st_size > 1000
 
 
 def made_run(path: Path, method: str, data) -> Path:

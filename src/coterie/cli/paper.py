@@ -36,6 +36,12 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--results", default="results", metavar="DIR", help="where --write writes")
     parser.add_argument("--cache-dir", metavar="DIR", help="share pre-trained networks")
     parser.add_argument(
+        "--models",
+        default="runs/campaign/models",
+        metavar="DIR",
+        help="with --show: models that benchmarks/campaign.py kept",
+    )
+    parser.add_argument(
         "--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)"
     )
     args = parser.parse_strictly(argv)
@@ -58,7 +64,7 @@ def run(argv: list[str]) -> int:
             print(path)
         return 0
     if args.show:
-        return _show(chosen, ledger)
+        return _show(chosen, ledger, Path(args.models))
     if args.run:
         return _run(chosen, ledger, papers, args)
     return _list(chosen, ledger)
@@ -93,7 +99,7 @@ def _list(chosen, ledger) -> int:
     return 0
 
 
-def _show(chosen, ledger) -> int:
+def _show(chosen, ledger, models: Path) -> int:
     from rich.text import Text
 
     from coterie.research.papers import figures, pictures, readme, render, tables
@@ -110,11 +116,15 @@ def _show(chosen, ledger) -> int:
                 print(readme.sizes(item))
                 continue
             path = Path("runs/papers") / f"{paper.key}-{item.key}.png"
-            if item.kind == "run" and (commands := pictures.absent(item)):
-                out.print("needs a run folder; make it with")
-                print("\n".join(f"  {command}" for command in commands))
-                continue
-            made = pictures.draw(item) if item.kind == "run" else figures.draw(paper, item, book)
+            if item.kind == "run":
+                panels = pictures.from_models(paper, item, book, models)
+                if not panels and (commands := pictures.absent(item)):
+                    out.print("needs a run folder; make it with")
+                    print("\n".join(f"  {command}" for command in commands))
+                    continue
+                made = pictures.draw(item, panels or pictures.from_runs(item))
+            else:
+                made = figures.draw(paper, item, book)
             if made is None:
                 print(f"no run yet; coterie paper {item.name} --run makes them")
                 continue

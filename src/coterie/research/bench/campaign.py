@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,7 @@ def run_campaign(
     threads: int | None = None,
     retry: bool = False,
     run_fields: dict | None = None,
+    models: Path | None = None,
     tell: Callable[[str], None] = print,
 ) -> dict[str, int]:
     """Run what is not in the ledger yet.
@@ -109,6 +111,8 @@ def run_campaign(
         Run again what is recorded as failed.
     run_fields : dict or None
         Parameters that change how a run is made and not its result (cache_dir).
+    models : Path or None
+        Folder that keeps the fitted models, under the names of their predictions.
 
     Returns
     -------
@@ -147,6 +151,8 @@ def run_campaign(
             record = wanted | result
             if found:
                 record["predictions"] = kept.save(record, dataset.labels, **found)
+                if models is not None:
+                    estimator.save(models / record["predictions"], overwrite=True)
             ledger.append(record)
         good = record["status"] == "ok"
         counts["done" if good else "failed"] += 1

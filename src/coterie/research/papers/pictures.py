@@ -1,6 +1,7 @@
-"""Figures that show a model at work: drawn from run folders, which a fit leaves behind."""
+"""Figures that show a model at work, from run folders or from the models that a campaign kept."""
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,21 @@ from coterie.data import load
 from coterie.registry import load as load_model
 from coterie.storage import runs
 
+from .cells import Book
 from .figures import canvas
-from .protocol import Item
+from .jobs import slots
+from .protocol import Item, Paper
 
-MAP_ROWS = 1500
+MAP_ROWS = 2000  # of C-Net's figure 3
+
+
+@dataclass
+class Fitted:
+    """A panel: a model and the rows that it was fitted on; no model: the rows themselves."""
+
+    label: str
+    data: Any
+    model: Any = None
 
 
 def folders(item: Item) -> list[Path]:
@@ -32,85 +44,139 @@ def absent(item: Item) -> list[str]:
     ]
 
 
-def draw(item: Item):
-    """The figure, from finished run folders."""
-    found = [runs.read(folder) for folder in folders(item)]
-    how, labels = item.draw["how"], item.draw.get("labels", [""] * len(found))
-    return DRAW[how](item, found, labels)
+def from_runs(item: Item) -> list[Fitted]:
+    """The panels, from finished run folders."""
+    paths = folders(item)
+    names = item.draw.get("labels", [""] * len(paths))
+    return [
+        Fitted(label, load(runs.read(path).meta["data"]["name"]), load_model(path))
+        for label, path in zip(names, paths)
+    ]
 
 
-def _map(item: Item, found: list, labels):
-    """t-SNE of a sample of rows, the same rows for all runs; coloured by cluster."""
-    from sklearn.manifold import TSNE
+def from_models(paper: Paper, item: Item, book: Book, kept: Path) -> list[Fitted]:
+    """The panels, from models that a campaign kept of runs at published settings.
 
-    figure, axes = canvas(len(found), size=(3.6, 3.8))
-    for ax, run, label in zip(axes[0], found, labels):
-        z, y = run.embedding, run.labels
-        keep = np.random.default_rng(0).permutation(len(z))[:MAP_ROWS]
-        flat: Any = np.asarray(z[keep], np.float32).reshape(len(keep), -1)
-        spread = TSNE(
-            2, init="pca", random_state=0, n_jobs=1, perplexity=min(30, (len(keep) - 1) / 3)
-        ).fit_transform(flat)
-        plot.embedding_map(spread, y[keep], ax=ax, names=False)
-        ax.set_title(label)
+    `draw` names them: `table` and `cells`, pairs of a row's label and a data set's key. Returns an
+    empty list where one of them is missing.
+    """
+    if "cells" not in item.draw:
+        return []
+    places = {(s.row.label, s.data.key): s for s in slots(paper, paper.item(item.draw["table"]))}
+    found = []
+    for label, key in item.draw["cells"]:
+        slot = places[label, key]
+        names = [run.get("predictions") for run in book.cell(slot, "paper", exact=True).runs]
+        here = [kept / name for name in names if name and (kept / name).is_dir()]
+        if not here:
+            return []
+        found.append(
+            Fitted(label, load(slot.data.source, **slot.data.options), load_model(here[0]))
+        )
+    return found
+
+
+def draw(item: Item, panels: list[Fitted]):
+    """The figure of an item."""
+    return DRAW[item.draw["how"]](item, panels)
+
+
+def _map(item: Item, panels: list[Fitted]):
+    """A map of the same rows for every model, coloured by class, with the centres as squares.
+
+    `inputs` puts a map of the rows themselves first.
+    """
+    if item.draw.get("inputs"):
+        panels = [Fitted("data", panels[0].data), *panels]
+    figure, axes = canvas(len(panels), size=(3.6, 3.8))
+    for ax, panel in zip(axes[0], panels):
+        data = panel.data
+        keep = np.random.default_rng(0).permutation(len(data.X))[:MAP_ROWS]
+        z, y = data.X[keep], np.asarray(data.labels)[keep]
+        centers = getattr(panel.model, "cluster_centers_", None)
+        z = panel.model.transform(z) if panel.model is not None else z
+        z = np.asarray(z.todense() if hasattr(z, "todense") else z, np.float32).reshape(len(z), -1)
+        if centers is None or np.shape(centers)[1:] != z.shape[1:]:
+            centers = np.empty((0, z.shape[1]), np.float32)
+        flat = project(np.concatenate([z, np.asarray(centers, np.float32)]))
+        plot.embedding_map(flat[: len(z)], np.unique(y, return_inverse=True)[1], ax=ax, names=False)
+        ax.plot(*flat[len(z) :].T, "s", color="black", mfc="white", ms=6)
+        ax.set_title(panel.label)
     return figure
 
 
-def _centers(item: Item, found: list, labels):
+def project(z: np.ndarray) -> np.ndarray:  # (n, d) -> (n, 2)
+    """UMAP where it is installed, as in the paper; otherwise t-SNE."""
+    if z.shape[1] == 2:
+        return z
+    try:
+        from umap import UMAP
+    except ImportError:
+        from sklearn.manifold import TSNE
+
+        near = min(30, (len(z) - 1) / 3)
+        return TSNE(2, init="pca", random_state=0, n_jobs=1, perplexity=near).fit_transform(z)
+    near = min(15, len(z) - 1)
+    return np.asarray(UMAP(n_neighbors=near, random_state=0, n_jobs=1).fit_transform(z))
+
+
+def _centers(item: Item, panels: list[Fitted]):
     """Class means above, decoded centres of every model below."""
-    figure, axes = canvas(1, len(found) + 1, size=(7.5, 1.1))
-    data = load(found[0].meta["data"]["name"])
+    figure, axes = canvas(1, len(panels) + 1, size=(7.5, 1.1))
+    data = panels[0].data
     means = [np.asarray(data.X[data.labels == c]).mean(0) for c in np.unique(data.labels)]
     plot.image_rows([np.array(means)], ax=axes[0][0])
     axes[0][0].set_title("class means", fontsize=9)
-    for ax, run, label in zip(axes[1:, 0], found, labels):
-        model = load_model(run.path)
-        plot.centers_grid(model, columns=model.n_clusters, ax=ax)
-        ax.set_title(label, fontsize=9)
+    for ax, panel in zip(axes[1:, 0], panels):
+        plot.centers_grid(panel.model, columns=panel.model.n_clusters, ax=ax)
+        ax.set_title(panel.label, fontsize=9)
     return figure
 
 
-def _interpolation(item: Item, found: list, labels):
-    figure, axes = canvas(size=(6.0, 4.0))
-    plot.interpolation_path(load_model(found[0].path), item.draw["pairs"], ax=axes[0][0])
+def _interpolation(item: Item, panels: list[Fitted]):
+    """One chain through all centres: a line from each to the next."""
+    figure, axes = canvas(size=(6.0, 6.0))
+    model = panels[0].model
+    chain = [(j, j + 1) for j in range(model.n_clusters - 1)]
+    plot.interpolation_path(model, chain, ax=axes[0][0])
     return figure
 
 
-def _traversal(item: Item, found: list, labels):
+def _traversal(item: Item, panels: list[Fitted]):
     figure, axes = canvas(size=(6.0, 3.0))
-    plot.traversal(load_model(found[0].path), item.draw["clusters"], ax=axes[0][0])
+    plot.traversal(panels[0].model, item.draw["clusters"], ax=axes[0][0])
     return figure
 
 
-def _spaces(item: Item, found: list, labels):
+def _spaces(item: Item, panels: list[Fitted]):
     """Rows rebuilt from the cluster space alone, and from the shared space alone."""
     figure, axes = canvas(1, 2, size=(7.0, 1.8))
-    model, data = load_model(found[0].path), load(found[0].meta["data"]["name"])
     for ax, space in zip(axes[:, 0], ("cluster", "shared")):
-        plot.reconstruction_pairs(model, data.X, ax=ax, space=space)
+        plot.reconstruction_pairs(panels[0].model, panels[0].data.X, ax=ax, space=space)
         ax.set_title(f"from the {space} space", fontsize=9)
     return figure
 
 
-def _history(item: Item, found: list, labels):
-    figure, axes = canvas(len(found), size=(5.2, 3.4))
-    for ax, run, label in zip(axes[0], found, labels):
-        plot.learning_curves(run.history, ax=ax)
-        ax.set_title(label)
+def _history(item: Item, panels: list[Fitted]):
+    figure, axes = canvas(len(panels), size=(5.2, 3.4))
+    for ax, panel in zip(axes[0], panels):
+        plot.learning_curves(panel.model.history_, ax=ax)
+        ax.set_title(panel.label)
     return figure
 
 
-def _samples(item: Item, found: list, labels):
-    figure, axes = canvas(len(found), size=(4.2, 4.4))
-    for ax, run, label in zip(axes[0], found, labels):
-        plot.samples_grid(load_model(run.path), ax=ax)
-        ax.set_title(label)
+def _samples(item: Item, panels: list[Fitted]):
+    figure, axes = canvas(len(panels), size=(4.2, 4.4))
+    for ax, panel in zip(axes[0], panels):
+        plot.samples_grid(panel.model, ax=ax)
+        ax.set_title(panel.label)
     return figure
 
 
-def _plane(item: Item, found: list, labels):
+def _plane(item: Item, panels: list[Fitted]):
     figure, axes = canvas(size=(4.6, 4.6))
-    plot.embedding_map(found[0].embedding, found[0].labels, ax=axes[0][0])
+    z = panels[0].model.transform(panels[0].data.X)
+    plot.embedding_map(z, panels[0].model.labels_, ax=axes[0][0])
     return figure
 
 

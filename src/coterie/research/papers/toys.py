@@ -6,17 +6,19 @@ import numpy as np
 
 from coterie import plot
 from coterie.data import load
+from coterie.math.cm import per_row
 from coterie.palette import color
 from coterie.registry import get
 from coterie.storage.runs import threads_held
 
 from .protocol import Item
 
-# CM on the toy data: 2,000 rows, 5 clusters; settings of our own, the paper gives none
-RATE = {"lr": 0.03, "schedule": "constant"}
-SETTINGS = {**RATE, "init": "random", "n_init": 1, "scale": "none", "batch_size": 40}
-PRIOR = 0.5
-EPOCHS = 6
+# CM on the toy data, 2,000 standardised rows of 5 clusters: SGD, batches of 20, 50 epochs and
+# alpha = 5 as in section 4.2; the paper gives no rate
+RATE = {"optimizer": "sgd", "momentum": 0.0, "lr": 0.5, "schedule": "constant"}
+SETTINGS = {**RATE, "init": "random", "n_init": 1, "scale": "none", "batch_size": 20}
+PRIOR = per_row(5, 20)
+EPOCHS = 50
 ITERATES = 4  # steps of the last epoch that are shown one by one
 
 
@@ -37,7 +39,7 @@ def annealing(item: Item):
 def averaging(item: Item):
     """C-Net, figure 1: centres after single steps are spread, their average is where it should be.
 
-    An epoch has 20 steps. The fit is stopped after different numbers of steps of its last epoch
+    An epoch has 100 steps. The fit is stopped after different numbers of steps of its last epoch
     (a fraction of an epoch), which gives the iterates that the averaging epoch takes the mean of.
     """
     from .figures import canvas
