@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check install browser clean
+.PHONY: demo test check docs install browser clean
 
 install: $(STAMP)
 
@@ -29,10 +29,15 @@ test: install browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests
 
 check: install
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
+
+# The site, into build/site, without the network: runs the tutorials; a warning or a dead link is an error
+docs: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -n -b html docs build/site
+	$(BIN)/python docs/site/links.py build/site
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

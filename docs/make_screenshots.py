@@ -16,7 +16,7 @@ from pathlib import Path
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "browser"))
+sys.path.insert(0, str(HERE.parent / "tests" / "reporting" / "browser"))
 
 import browser  # noqa: E402
 

@@ -1,0 +1,31 @@
+"""Docstrings are plain text with code in backticks: stars and bars in formulas are no markup."""
+
+import re
+
+CODE = re.compile(r"(``.+?``|`.+?`)")
+
+
+def escape(line: str) -> str:
+    parts = CODE.split(line)
+    for i, part in enumerate(parts):
+        if i % 2 == 0:
+            part = re.sub(r"([*|])", r"\\\1", part)
+            parts[i] = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", part)
+    return "".join(parts)
+
+
+def process(app, what, name, obj, options, lines):
+    in_code = False
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith(">>>"):
+            in_code = True
+        elif not line.strip():
+            in_code = False
+        if not in_code and not re.match(r"\s*(:\w|\.\. )", line):
+            lines[i] = escape(line)
+
+
+def setup(app):
+    # before napoleon, which writes markup of its own
+    app.connect("autodoc-process-docstring", process, priority=100)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,105 @@
+"""What pages include and nobody types: tables from the ledger, parameters from the fields.
+
+Written into docs/_generated before a build. Figures are made by docs/site/figures.py.
+"""
+
+import dataclasses
+import inspect
+import typing
+from pathlib import Path
+
+import figures
+from docstrings import escape
+
+from coterie import registry
+from coterie.cli.method_args import GROUPS
+from coterie.estimator.base import Clusterer
+from coterie.estimator.docs import _type
+
+DEEP = ("dec", "idec", "dcec", "dcn", "dkm", "dekm", "cm", "cm_em", "cnet", "acedec", "cuegan")
+
+
+def write(app):
+    out = Path(app.srcdir) / "_generated"
+    (out / "reference").mkdir(parents=True, exist_ok=True)
+    methods = registry.list_methods()
+    _put(out / "methods.md", method_table(methods))
+    for key, cls in methods.items():
+        _put(out / "reference" / f"{key}.rst", reference(cls))
+    figures.write(out, methods)
+
+
+def method_table(methods) -> str:
+    lines = ["| key | class | what it does | variants |", "| --- | --- | --- | --- |"]
+    for key, cls in methods.items():
+        variants = ", ".join(f"`{key}:{v}`" for v in cls.variants)
+        page = f"[{cls.title}](methods/{key}.md)"
+        lines.append(f"| `{key}` | {page} | {cls.summary} | {variants} |")
+    return "\n".join(lines) + "\n"
+
+
+def reference(cls) -> str:
+    """The class, its parameters by group, its fitted attributes, its own methods."""
+    lines = [f".. py:class:: coterie.{cls.__name__}(n_clusters, *, ...)", ""]
+    hints = typing.get_type_hints(cls)
+    groups: dict[str, list] = {}
+    for f in dataclasses.fields(cls):
+        groups.setdefault(f.metadata.get("group", "method"), []).append(f)
+    for group, title in GROUPS.items():
+        if group in groups:
+            lines += [f"   **Parameters: {title}**", ""]
+        for f in groups.get(group, []):
+            lines += [f"   .. py:attribute:: {f.name}", f"      :type: {_type(hints[f.name])}"]
+            if f.name != "n_clusters":
+                lines += [f"      :value: {f.default!r}"]
+            lines += ["", f"      {sentence(f)}", ""]
+    fitted = {}
+    for base in reversed(cls.__mro__):
+        fitted |= base.__dict__.get("attributes", {})
+    lines += ["   **After a fit**", ""]
+    for name, text in fitted.items():
+        lines += [f"   .. py:attribute:: {name}", "", f"      {escape(_start(text))}", ""]
+    lines += ["   **Methods**", ""]
+    for name, f in inspect.getmembers(cls, callable):
+        if not name.startswith("_") and f.__doc__ and hasattr(Clusterer, name):
+            continue
+        if not name.startswith("_") and f.__doc__ and f.__module__.startswith("coterie"):
+            text = inspect.getdoc(f).split("\n\n")[0].replace("\n", " ")
+            lines += [f"   .. py:method:: {name}{_signature(f)}", "", f"      {escape(text)}", ""]
+    shared = ("fit", "predict", "predict_proba", "transform", "save", "paper")
+    base = "coterie.estimator.base.Clusterer"
+    lines += ["   " + ", ".join(f":py:meth:`{m} <{base}.{m}>`" for m in shared) + ".", ""]
+    return "\n".join(lines)
+
+
+def sentence(f) -> str:
+    """The help text of a field with its legal values."""
+    text, m = escape(_start(f.metadata.get("help", ""))).rstrip("."), f.metadata
+    legal = []
+    if m.get("choices") and all(str(c) not in text for c in m["choices"]):
+        legal.append("one of " + ", ".join(f"``{c!r}``" for c in m["choices"]))
+    for name, words in (("ge", "at least"), ("gt", "more than"), ("le", "at most")):
+        if m.get(name) is not None:
+            legal.append(f"{words} {m[name]}")
+    return text + (f" ({', '.join(legal)})." if legal else ".")
+
+
+def _start(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _signature(f) -> str:
+    names = [p for p in inspect.signature(f).parameters.values() if p.name != "self"]
+    return "(" + ", ".join(str(p).split(":")[0] for p in names) + ")"
+
+
+def _put(path: Path, text: str) -> None:
+    """Write only what changed, so that an unchanged page is not built again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def setup(app):
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
