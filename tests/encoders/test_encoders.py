@@ -11,6 +11,7 @@ from coterie.encoders.base import EncoderError
 from coterie.encoders.bert import Bert
 from coterie.encoders.embed import embed, unit_length
 from coterie.encoders.find import find
+from coterie.encoders.tokens import by_length
 from encoders.models import CONFIG, bert_folder, bert_state, onnx_means
 from reference import bert as twin
 
@@ -76,6 +77,42 @@ def test_padding_and_order_do_not_matter(tmp_path):
     np.testing.assert_allclose(together, alone, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(embed(encoder, TEXTS[::-1], {}), together[::-1], atol=1e-5)
+
+
+def test_parts_hold_like_lengths_and_few_tokens():
+    lengths = [9, 1, 30, 2, 9, 40, 1, 8]
+    place, parts = by_length(lengths, most=30)
+    joined = [row for part in parts for row in part]
+    assert sorted(joined) == list(range(8))
+    assert [joined[i] for i in place] == list(range(8))
+    assert [lengths[row] for row in joined] == sorted(lengths)
+    for part in parts:
+        assert len(part) == 1 or len(part) * max(lengths[row] for row in part) <= 30
+    assert len(parts) == 4  # 1 1 2 8 would be 32 with its padding
+    assert [sorted(lengths[row] for row in part) for part in parts[-2:]] == [[30], [40]]
+
+
+def test_bfloat16_products_keep_the_direction():
+    """Random weights are harsher than trained ones, whose cosine is .9999."""
+    state = bert_state(CONFIG)
+    tokens, mask = torch.tensor([[2, 4, 7, 3], [2, 5, 3, 0]]), torch.tensor([[1] * 4, [1, 1, 1, 0]])
+    network = Bert(CONFIG, state)
+    exact, found = network(tokens, mask), network(tokens, mask, torch.bfloat16)
+    assert found.dtype == torch.float32
+    assert not torch.equal(found, exact)
+    cosine = torch.cosine_similarity(found, exact, 2)
+    assert cosine[mask.bool()].min() > 0.995
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_products_are_those_of_the_fit(quick, tmp_path, monkeypatch):
+    pytest.importorskip("tokenizers")
+    monkeypatch.setattr("coterie.encoders.text_folder.quick_bfloat16", lambda: quick)
+    encoder = find(bert_folder(tmp_path / "m"))
+    settings = encoder.settings(TEXTS)
+    assert settings == ({"products": "bfloat16"} if quick else {})
+    exact, found = encoder.embed(TEXTS, {}), encoder.embed(TEXTS, settings)
+    assert np.array_equal(exact, found) != quick
 
 
 def test_a_text_of_a_megabyte_is_cut(tmp_path):

@@ -1,7 +1,8 @@
 """BERT and RoBERTa encoders in plain torch, from the weights as Hugging Face stores them.
 
 Devlin et al. 2019. Layer norm after each part, GELU, absolute positions; without dropout, because
-nothing is trained here.
+nothing is trained here. Products may be computed in bfloat16; sums along the way and layer norms
+stay float32.
 """
 
 from typing import Any
@@ -19,6 +20,13 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "relu": F.relu,
 }
+PRODUCTS = {
+    "attention": ("attention.self.query", "attention.self.key", "attention.self.value"),
+    "output": ("attention.output.dense",),
+    "wide": ("intermediate.dense",),
+    "narrow": ("output.dense",),
+}
+QUICK = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # questions to torch.cpu
 
 
 class Bert(nn.Module):
@@ -35,13 +43,16 @@ class Bert(nn.Module):
             if name.startswith((f"{prefix}embeddings.", f"{prefix}encoder.layer.")):
                 self.state[name.removeprefix(prefix)] = value.float()
         self.layers = config["num_hidden_layers"]
+        self._packed: dict[torch.dtype, list[dict]] = {}
 
-    def forward(self, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, tokens: torch.Tensor, mask: torch.Tensor, products: torch.dtype = torch.float32
+    ) -> torch.Tensor:
         x = self._embeddings(tokens, mask)
-        # hidden tokens get no attention: -inf before the softmax
-        hidden = torch.zeros(mask.shape).masked_fill(~mask.bool(), -torch.inf)[:, None, None]
-        for i in range(self.layers):
-            x = self._layer(x, hidden, f"encoder.layer.{i}.")
+        # tokens that are padding get no attention; without any, the quicker kernel is free to run
+        seen = None if bool(mask.all()) else mask.bool()[:, None, None]
+        for i, weights in enumerate(self._weights(products)):
+            x = self._layer(x, seen, f"encoder.layer.{i}.", weights, products)
         return x
 
     def _embeddings(self, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -55,25 +66,48 @@ class Bert(nn.Module):
         x = x + self.state[f"{name}token_type_embeddings.weight"][0]
         return self._norm(x, f"{name}LayerNorm")
 
-    def _layer(self, x: torch.Tensor, hidden: torch.Tensor, name: str) -> torch.Tensor:
-        b, t, d = x.shape
-
-        def split(part: str) -> torch.Tensor:  # (b, heads, t, d / heads)
-            z = self._linear(x, f"{name}attention.self.{part}")
-            return z.view(b, t, self.heads, d // self.heads).transpose(1, 2)
-
-        y = F.scaled_dot_product_attention(split("query"), split("key"), split("value"), hidden)
-        y = self._linear(y.transpose(1, 2).reshape(b, t, d), f"{name}attention.output.dense")
+    def _layer(
+        self,
+        x: torch.Tensor,
+        seen: torch.Tensor | None,
+        name: str,
+        weights: dict[str, tuple],
+        products: torch.dtype,
+    ) -> torch.Tensor:
+        (b, t, d), heads = x.shape, self.heads
+        three = F.linear(x.to(products), *weights["attention"]).view(b, t, 3, heads, d // heads)
+        query, key, value = three.permute(2, 0, 3, 1, 4)  # (b, heads, t, d / heads) each
+        y = F.scaled_dot_product_attention(query, key, value, seen)
+        y = F.linear(y.transpose(1, 2).reshape(b, t, d), *weights["output"])
         x = self._norm(x + y, f"{name}attention.output.LayerNorm")
-        y = self.act(self._linear(x, f"{name}intermediate.dense"))
-        return self._norm(x + self._linear(y, f"{name}output.dense"), f"{name}output.LayerNorm")
+        y = F.linear(self.act(F.linear(x.to(products), *weights["wide"])), *weights["narrow"])
+        return self._norm(x + y, f"{name}output.LayerNorm")
 
-    def _linear(self, x: torch.Tensor, name: str) -> torch.Tensor:
-        return F.linear(x, self.state[f"{name}.weight"], self.state[f"{name}.bias"])
+    def _weights(self, products: torch.dtype) -> list[dict]:
+        """Weights and biases of the four products of each layer."""
+        if products not in self._packed:
+            self._packed[products] = [
+                {
+                    part: tuple(self._joined(i, names, end, products) for end in ("weight", "bias"))
+                    for part, names in PRODUCTS.items()
+                }
+                for i in range(self.layers)
+            ]
+        return self._packed[products]
+
+    def _joined(self, layer: int, names: tuple, end: str, products: torch.dtype) -> torch.Tensor:
+        parts = [self.state[f"encoder.layer.{layer}.{name}.{end}"] for name in names]
+        return (torch.cat(parts) if len(parts) > 1 else parts[0]).to(products)
 
     def _norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
         weight, bias = self.state[f"{name}.weight"], self.state[f"{name}.bias"]
         return F.layer_norm(x, x.shape[-1:], weight, bias, self.eps)
+
+
+def quick_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16 itself; others would imitate it, slowly."""
+    asked = [getattr(torch.cpu, name, None) for name in QUICK]  # absent from some versions
+    return any(ask() for ask in asked if ask is not None)
 
 
 def check_config(config: Any) -> str:

@@ -16,13 +16,14 @@ from safetensors.torch import load as parse_tensors
 from torch.nn import functional as F
 
 from .base import Encoder, EncoderError
-from .bert import Bert, check_config
+from .bert import Bert, check_config, quick_bfloat16
 from .digest import combined, file_digest
-from .tokens import load_tokenizer, padded
+from .tokens import by_length, load_tokenizer, padded
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 LETTERS = 100  # of a token, at most: a text of a megabyte is cut before it is split
 USUAL_TOKENS = 512
+TOKENS = 2048  # at a time, so that they stay in the cache of the processor
 POOLING = ("cls_token", "max_tokens", "mean_tokens", "mean_sqrt_len_tokens")  # in this order
 DENSE = {"Identity": lambda x: x, "Tanh": torch.tanh, "ReLU": torch.relu, "GELU": F.gelu}
 
@@ -31,6 +32,7 @@ class TextFolder(Encoder):
     """Texts -> vectors with the model of a folder."""
 
     takes = "text"
+    batch_rows = 128  # enough to put texts of one length together
 
     def __init__(self, folder: Path, reference: str | None = None):
         self.folder = folder
@@ -54,15 +56,25 @@ class TextFolder(Encoder):
             part for name in present for part in (name, file_digest(folder / name))
         )
 
+    def settings(self, rows: Any) -> dict:
+        """In bfloat16 a vector keeps its direction (cosine above .9999) at a third of the time."""
+        return {"products": "bfloat16"} if quick_bfloat16() else {}
+
+    @torch.inference_mode()
     def embed(self, batch: Any, settings: dict) -> np.ndarray:
         prompt, most = self.prompt, LETTERS * self.most_tokens
         pieces = self.tokenizer.encode_batch([prompt + text[:most] for text in batch])
+        products = getattr(torch, settings.get("products", "float32"))
+        order, parts = by_length([len(piece.ids) for piece in pieces], TOKENS)
+        found = [self._embed([pieces[i] for i in part], products) for part in parts]
+        return torch.cat(found)[order].numpy()
+
+    def _embed(self, pieces: list, products: torch.dtype) -> torch.Tensor:
         tokens, mask = padded(pieces, self.network.padding)
-        with torch.inference_mode():
-            z = self._pool(self.network(tokens, mask), mask.unsqueeze(2).float())
-            for layer in self.dense:
-                z = layer(z)
-        return z.numpy()
+        z = self._pool(self.network(tokens, mask, products), mask.unsqueeze(2).float())
+        for layer in self.dense:
+            z = layer(z)
+        return z
 
     @property
     def most_tokens(self) -> int:

@@ -38,3 +38,17 @@ def padded(pieces: list, padding: int) -> tuple[torch.Tensor, torch.Tensor]:
         tokens[row, : len(piece.ids)] = torch.tensor(piece.ids, dtype=torch.int64)
         mask[row, : len(piece.ids)] = 1
     return tokens, mask
+
+
+def by_length(lengths: list[int], most: int) -> tuple[torch.Tensor, list[list[int]]]:
+    """Texts of like length together, `most` tokens with their padding at a time.
+
+    Returns the rows of each part, and for each row its place when the parts are joined.
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    parts: list[list[int]] = []
+    for row in order:
+        if not parts or (len(parts[-1]) + 1) * lengths[row] > most:
+            parts.append([])
+        parts[-1].append(row)
+    return torch.tensor(order).argsort(), parts
