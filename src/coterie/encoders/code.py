@@ -54,13 +54,17 @@ class Module(ImageEncoder):
                 f"{self.reference} is a torch module and takes numbers, not texts; give a "
                 "function that splits texts into tokens and calls it"
             )
+        return self.run(self.prepare(batch, settings))
+
+    def prepare(self, batch: Any, settings: dict) -> torch.Tensor:
+        """Rows as the module takes them."""
         if not settings:
-            return self.run(torch.from_numpy(np.asarray(batch, np.float32)))
+            return torch.from_numpy(np.asarray(batch, np.float32))
         grey = np.ndim(batch[0]) == 2
         x = to_batch(batch, tuple(settings["size"]), settings["unit"])
         shift, spread = (torch.tensor(v).view(-1, 1, 1) for v in (self.mean, self.std))
         x = (x - shift) / spread
-        return self.run(x[:, :1] if grey and not self.wants_size else x)
+        return x[:, :1] if grey and not self.wants_size else x
 
     def run(self, x: torch.Tensor) -> np.ndarray:
         training = self.module.training

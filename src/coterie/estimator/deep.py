@@ -20,6 +20,7 @@ from .base import Clusterer
 from .fields import RunFields
 from .params import param
 from .saving import plain_params
+from .tuning import embed_last, with_encoder
 
 GIANT = 0.8  # share of the rows in one of several clusters that looks like a collapse
 AT_CHANCE = 0.1  # neighbours kept together beyond chance, at least
@@ -52,6 +53,7 @@ class DeepClusterer(RunFields, Clusterer):
         s = self.settings_
         settings = {"kind": s.optimizer, "lr": s.lr, "schedule": s.schedule}
         settings |= {"momentum": s.momentum, "clip": s.clip, "horizon": s.decay_epochs}
+        settings["encoder_lr"] = getattr(s, "encoder_lr", None)
         return Optim(**(settings | changes))
 
     # -- fit --------------------------------------------------------------------------------
@@ -63,10 +65,13 @@ class DeepClusterer(RunFields, Clusterer):
         fingerprint = rows.fingerprint() if keyed else ""
         checkpoint = self._checkpoint(fingerprint)
         network = self.build_network(self.settings_, torch_rng(self.seed_, "network"))
+        network = with_encoder(self, network)
+        rows.unembedded = vars(self).pop("_unembedded", None)
         engine = self._run(rows, network, self.plan(network, fingerprint), checkpoint=checkpoint)
         self.network_, self.head_ = engine.network.eval(), engine.head
         self.history_, self.seconds_ = engine.history, engine.seconds
         self.notes_ = engine.notes
+        embed_last(rows, self.network_, self.verbose)
         self._after_fit()
 
     def _run(

@@ -18,9 +18,11 @@ from ..data.recipe import Recipe
 from ..data.text import count_words, fit_tfidf, tfidf
 from ..data.texts import as_texts
 from ..encoders.base import Encoder, EncoderError
+from ..encoders.code import Module
 from ..encoders.embed import embed
 from ..encoders.find import find
 from ..encoders.images import as_images
+from .tuning import Unembedded, check_tuning, wants_tuning
 
 
 @dataclass
@@ -71,7 +73,9 @@ def encode(model: Any, X: Any, reset: bool) -> Any:
         X = torch_rows(X)
     texts = as_texts(X)
     if reset:
-        vars(model).pop("encoding_", None)
+        for name in ("encoding_", "_unembedded"):
+            vars(model).pop(name, None)
+        check_tuning(model)
         if model.encoder is not None:
             return _embed_first(model, X, texts)
         return X if texts is None else _weigh_first(model, texts)
@@ -103,12 +107,14 @@ def _weigh_first(model: Any, texts: list[str]) -> Any:
 
 
 def _embed_first(model: Any, X: Any, texts: list[str] | None) -> np.ndarray:
-    encoder = find(model.encoder)
+    encoder: Any = find(model.encoder)
     rows = _rows_for(encoder, X, texts)
     if len(rows) == 0:
         raise EncoderError("X has no rows to embed")
     settings = encoder.settings(rows)
     vectors = embed(encoder, rows, settings, model.verbose)
+    if wants_tuning(model):
+        model._unembedded = Unembedded(encoder, rows, settings)
     model.encoding_ = Encoding(
         encoder.reference, encoder.digest, encoder.takes, vectors.shape[1], settings
     )
@@ -128,6 +134,10 @@ def _embed_again(model: Any, encoding: Encoding, X: Any, texts: list[str] | None
 
 def _same_encoder(model: Any, encoding: Encoding) -> Encoder:
     """The encoder of the fit, or an error that says how to bring it back."""
+    if wants_tuning(model):
+        tuned = Module(model.network_.fine_tuned.module)
+        tuned.reference = encoding.reference
+        return tuned
     again = f"coterie.load(folder, encoder=...) takes it (SHA-256 {str(encoding.digest)[:12]}...)"
     if model.encoder is None:
         raise EncoderError(

@@ -16,6 +16,7 @@ from ..train.settings import Settings, resolve
 from .encoding import Encoding
 from .fields import RUN_FIELDS
 from .params import as_tuples
+from .tuning import with_encoder
 
 
 def save(model: Any, folder: Any, overwrite: bool) -> None:
@@ -74,7 +75,7 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     model.labels_ = tensors["labels"].numpy().astype(np.int64)
     model._prepare(_settings_of(model, fitted, overrides))
     model.head_ = Head.from_tensors({k[5:]: v for k, v in tensors.items() if k.startswith("head.")})
-    model.network_ = model.build_network(model.settings_, torch.Generator())
+    model.network_ = with_encoder(model, model.build_network(model.settings_, torch.Generator()))
     weights = {k[8:]: v for k, v in tensors.items() if k.startswith("network.")}
     try:
         check_fit(weights, model.network_.state_dict(), "model.safetensors")
@@ -82,7 +83,7 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     except (RuntimeError, StateError) as err:
         raise StateError(
             f"the stored weights do not fit the network ({err}); a model with modules of your "
-            "own is loaded by coterie.load(folder, net=...)"
+            "own is loaded by coterie.load(folder, net=...), an encoder by encoder=..."
         ) from None
     model.network_.eval()
     model._after_fit()

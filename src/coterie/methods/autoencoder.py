@@ -10,6 +10,8 @@ from torch import nn
 from ..estimator.decode import Decoding
 from ..estimator.deep import DeepClusterer
 from ..estimator.fields import NetworkFields, PretrainFields, StepFields, UpdateFields
+from ..estimator.params import param
+from ..estimator.tuning import wake
 from ..math.augment import affine
 from ..nets import build
 from ..nets.kith_encoder import KithCoder
@@ -62,7 +64,10 @@ class AutoencoderClusterer(Decoding, NetworkFields, PretrainFields, DeepClustere
         narrowed = most and s.init == "pretrained"
         move = partial(narrow_code, most=most) if narrowed else None
         start = init_head(self.init_head, move=move)
-        return [*self._start(network, fingerprint), start, *self.training()]
+        plan = [*self._start(network, fingerprint), start]
+        if getattr(s, "encoder_lr", None) is not None:
+            plan.append(wake())
+        return [*plan, *self.training()]
 
     def _start(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         s = self.settings_
@@ -105,6 +110,13 @@ class JointClusterer(StepFields, UpdateFields, AutoencoderClusterer):
 
     update_rule: ClassVar[tuple[float, float]] = (1.0, 20)  # epochs, steps between two updates
     align_labels: ClassVar[bool] = False  # k-means restarts, so names of clusters may change
+
+    encoder_lr: float | None = param(
+        None,
+        "learning rate of a torch module given as encoder; None: it stays as it is",
+        gt=0,
+        group="training",
+    )
 
     # -- hooks ------------------------------------------------------------------------------
     def make_objective(self, settings: Settings) -> Objective:

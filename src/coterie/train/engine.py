@@ -96,7 +96,8 @@ class Engine(Resuming):
         self._optims = {}
         for name, (params, optim) in groups.items():
             if params := [p for p in params if p.requires_grad]:  # the user may have frozen some
-                self._optims[name] = params, optim, optim.build(params)
+                encoder = getattr(self.network, "fine_tuned", None)
+                self._optims[name] = params, optim, optim.build(params, encoder)
         self._average = [torch.zeros_like(p) for p in self._trained()] if phase.average else []
         self._averaged = 0
         most = self.limit
@@ -182,7 +183,7 @@ class Engine(Resuming):
         epoch = epoch_steps(self.rows.n, self.phase.batch_size)
         whole = optim.horizon * epoch if optim.horizon else self.limit
         for group in optimizer.param_groups:
-            group["lr"] = optim.rate(self.step / whole)
+            group["lr"] = optim.rate(self.step / whole) * group.get("share", 1.0)
         optimizer.step()
 
     # -- full-data work ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -22,15 +23,26 @@ class Optim:
     weight_decay: float = 0.0
     clip: float | None = None  # largest norm of the gradient
     horizon: float | None = None  # epochs that the schedule takes; None: the whole phase
+    encoder_lr: float | None = None  # of a pretrained encoder that is trained along
 
-    def build(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    def build(
+        self, parameters: list[nn.Parameter], encoder: nn.Module | None = None
+    ) -> torch.optim.Optimizer:
+        """The optimiser; parameters of a pretrained encoder among them go at a rate of their own,
+        `encoder_lr`, which follows the schedule of the others."""
+        trained: Any = parameters
+        if encoder is not None and self.encoder_lr is not None:
+            own = {id(p) for p in encoder.parameters()}
+            groups = [[p for p in parameters if (id(p) in own) == it] for it in (False, True)]
+            shares = (1.0, self.encoder_lr / self.lr)
+            trained = [{"params": g, "share": s} for g, s in zip(groups, shares) if g]
         if self.kind == "sgd":
             return torch.optim.SGD(
-                parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
+                trained, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
             )
         kind = torch.optim.AdamW if self.kind == "adamw" else torch.optim.Adam
         return kind(
-            parameters,
+            trained,
             lr=self.lr,
             betas=self.betas,
             eps=self.eps,

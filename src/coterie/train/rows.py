@@ -43,6 +43,7 @@ class Rows:
         self._tensor = None if self.streamed else self._to_tensor(source)
         self.csr: Any = self._scaled_csr() if sp.issparse(source) else None
         self.features: Any = None  # (n, m), set by a method that computes them once for a fit
+        self.unembedded: Any = None  # what an encoder that is trained too makes these rows of
         self._read = 0
 
     def take(self, index: torch.Tensor) -> torch.Tensor:  # (b,) -> (b, *shape)
@@ -66,7 +67,9 @@ class Rows:
 
     def fed_to(self, network: Any, index: Any) -> Any:  # positions or a slice
         """Rows as a network takes them: features that are known already, CSR where both sides are
-        made for it, else a tensor."""
+        made for it, else a tensor. An encoder that is trained with the network comes first."""
+        if self.unembedded is not None and bool(network.fine_tuned.awake):
+            return network.fine_tuned(self.unembedded[index])
         if self.features is not None and getattr(network, "takes_features", False):
             return Ready(self.features[index])
         if self.csr is not None and getattr(network, "takes_sparse", False):
@@ -86,6 +89,8 @@ class Rows:
         """
         stop = self.n if stop is None else stop
         step, out = min(ENCODE_ROWS, self.chunk), torch.empty(0)
+        if self.unembedded is not None:  # layers of an encoder take more memory than its vectors
+            step = min(step, self.unembedded.step)
         for a in range(start, stop, step):
             z = network.encode(self.fed_to(network, slice(a, min(a + step, stop))))
             part = z if then is None else then(z)
@@ -93,6 +98,10 @@ class Rows:
                 out = part.new_empty(stop - start, *part.shape[1:])
             out[a - start : a - start + len(part)] = part
         return out
+
+    def replace(self, source: Any) -> None:
+        """Other values of the same rows, in the same scaling."""
+        self.__init__(source, self.scaling)
 
     @property
     def chunk(self) -> int:
