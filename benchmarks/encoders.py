@@ -7,8 +7,8 @@ Needs the extras `image` and `text`. Rows are embedded once (see COTERIE_CACHE);
 
     COTERIE_DATA=... python benchmarks/encoders.py 20newsgroups cifar10_10k --speed
 
-compares, side by side on 128 rows, float32 in batches of 32 with what the encoder does by itself, and
-with bfloat16: seconds of the processor and the smallest cosine.
+compares, side by side on 128 rows, float32 in batches of 32, batches by tokens, and bfloat16:
+seconds of the processor and the smallest cosine.
 """
 
 import argparse
