@@ -49,8 +49,9 @@ class Beside:
 
     @cached_property
     def agreement(self) -> float:
-        """Adjusted Rand index with the result."""
-        return float(adjusted_rand_score(self.result, self.labels))
+        """Adjusted Rand index with the result, over the rows that this has a cluster for."""
+        kept = self.result >= 0
+        return float(adjusted_rand_score(self.result[kept], self.labels[kept]))
 
     @property
     def silhouette(self) -> float:
@@ -88,7 +89,10 @@ def plain_kmeans(model: Any, some: Any, **changes: Any) -> Any:
     Counts are taken in logarithms: in raw counts the few largest columns decide alone.
     """
     seed = int(getattr(model, "seed_", 0) or 0)
-    settings: dict[str, Any] = {"n_clusters": int(model.n_clusters), "random_state": seed} | changes
+    settings: dict[str, Any] = {
+        "n_clusters": int(getattr(model, "n_clusters_", 0) or model.n_clusters),
+        "random_state": seed,
+    } | changes
     kind = _seen_kind(model, some)
     cls: Any = get("feature_kmeans" if kind else "kmeans")
     own = {"kind": kind} if kind else {"scale": getattr(model, "scale", "auto")}
@@ -111,8 +115,12 @@ def _kind_of(some: Any) -> str:
 
 
 def silhouette(z: Any, labels: np.ndarray, most: int = GROUND_ROWS) -> float:  # (n, d), (n,)
-    """Mean silhouette of evenly spread rows; nan where there is nothing to tell apart."""
+    """Mean silhouette of evenly spread rows; nan where there is nothing to tell apart.
+
+    Rows that belong nowhere (-1) are left out.
+    """
     rows = sample(len(labels), most)
+    rows = rows[labels[rows] >= 0]
     z, labels = z[rows], labels[rows]
     if not 1 < len(np.unique(labels)) < len(labels):
         return float("nan")
@@ -171,9 +179,12 @@ class Ground:
         return {name: float(adjusted_rand_score(mine, o)) for name, o in self.others.items()}
 
     def edges(self, labels: np.ndarray) -> np.ndarray:  # (m,) of the sample -> (k, k)
-        """How often an edge of the graph joins clusters a and b: symmetric, sums to 1."""
-        names = torch.from_numpy(labels)
-        return joint(one_hot(names, int(labels.max()) + 1), self.near).numpy()
+        """How often an edge of the graph joins clusters a and b: symmetric, sums to 1.
+
+        Rows that belong nowhere (-1) are counted as one more cluster.
+        """
+        names = torch.from_numpy(np.where(labels < 0, labels.max() + 1, labels))
+        return joint(one_hot(names, int(names.max()) + 1), self.near).numpy()
 
     def kept(self, labels: np.ndarray) -> float:  # (n,) of all rows
         """Share of a row's nearest rows in its own cluster, beyond chance: 1 all, 0 as drawn."""

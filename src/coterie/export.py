@@ -60,8 +60,9 @@ class _Whole(nn.Module):
             x = x.unsqueeze(1)
         elif x.ndim == 4:
             x = x.permute(0, 3, 1, 2)
-        scores = self._model.assign(self.network.encode(x), self._constants)
-        return scores.argmax(1), self._model.probabilities(scores)
+        latents = self.network.encode(x)
+        scores = self._model.assign(latents, self._constants)
+        return self._model.labels_of(scores, latents), self._model.probabilities(scores)
 
 
 def export_onnx(model: Clusterer, path: str | os.PathLike) -> Path:

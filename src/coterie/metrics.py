@@ -42,7 +42,17 @@ def ari(y, labels):  # (n,), (n,) -> float
 
 
 def scores(y, labels):
-    """All scores that need labels: ``dict(acc, nmi, nmi_geo, ari)``."""
+    """All scores that need labels: ``dict(acc, nmi, nmi_geo, ari)``.
+
+    Rows with the label -1 were left out by the method (`reject`) and are left out here too;
+    ``coverage`` then says which share of the rows the scores are about.
+    """
+    y, labels = _check(y, labels)
+    kept = labels >= 0
+    if not kept.all():
+        if not kept.any():
+            raise ValueError(f"all {len(labels)} rows have the label -1; lower reject")
+        return scores(y[kept], labels[kept]) | {"coverage": float(kept.mean())}
     return {
         "acc": accuracy(y, labels),
         "nmi": nmi(y, labels),
@@ -73,7 +83,7 @@ def label_free(z, labels, proba=None, sample=2000, seed=0, n_clusters=None):
     Parameters
     ----------
     z : (n, d) embedding, used for the silhouette only.
-    labels : (n,) clusters, 0 to k-1.
+    labels : (n,) clusters, 0 to k-1; rows with -1 belong to none and are left out.
     proba : (n, k) soft assignments, if there are any.
     sample, seed : the silhouette looks at `sample` rows drawn with `seed` (it compares all pairs).
     n_clusters : k; taken from `proba`, else the largest label + 1, if None.
@@ -85,11 +95,16 @@ def label_free(z, labels, proba=None, sample=2000, seed=0, n_clusters=None):
         clusters_used, smallest_share, largest_share : empty clusters count as share 0
         uniformity : entropy of the shares over ln k, 1 for equal sizes; 0 if k is 1
         entropy : mean entropy of a row of `proba` in nats, 0 for hard assignments (with `proba`)
+        rejected : share of the rows with -1 (if there are any)
     """
     z, labels = np.asarray(z), np.asarray(labels).astype(np.int64)
     _same_length("z", z, "labels", labels)
     proba = None if proba is None else np.asarray(proba, dtype=np.float64)
     k = n_clusters or (proba.shape[1] if proba is not None else int(labels.max()) + 1)
+    if (kept := labels != -1).any() and not kept.all():
+        proba = None if proba is None else proba[kept]
+        found = label_free(z[kept], labels[kept], proba, sample, seed, k)
+        return found | {"rejected": float(1 - kept.mean())}
     if labels.min() < 0 or labels.max() >= k:
         raise ValueError(
             f"labels run from {labels.min()} to {labels.max()} but there are {k} clusters; "

@@ -165,11 +165,13 @@ def _label_free(estimator, some, rows, labels) -> dict:
     """Sizes over all rows; the other scores in the estimator's embedding of a bounded sample."""
     from coterie import metrics
 
-    k = estimator.n_clusters
+    k = estimator.n_clusters_
     proba = estimator.predict_proba(some) if hasattr(estimator, "predict_proba") else None
     z = estimator.transform(some)
     scores = metrics.label_free(z, labels[rows], proba, n_clusters=k)
-    sizes = np.bincount(labels, minlength=k)
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
+    if sizes.sum() < len(labels):
+        scores["rejected"] = 1 - float(sizes.sum()) / len(labels)
     scores["clusters_used"] = int((sizes > 0).sum())
     scores["smallest_share"] = float(sizes.min() / sizes.sum())
     scores["largest_share"] = float(sizes.max() / sizes.sum())

@@ -74,6 +74,8 @@ def show_scores(scores: dict):
     """ACC, NMI with both means, and ARI."""
     for name, label in NAMES.items():
         print(f"{label:<16}{scores[name]:.4f}")
+    if "coverage" in scores:
+        print(f"{'coverage':<16}{scores['coverage']:.4f}   rows with the label -1 are left out")
 
 
 def _bars(out, sizes: np.ndarray):

@@ -19,20 +19,20 @@ from ..data.ranges import warn_other_unit
 from ..nets import Identity
 from ..runtime.processes import all_gather, current, sharing
 from ..runtime.rng import resolve_seed
-from ..train.head import Head
 from ..train.rows import Rows
 from ..train.scaling import check_finite, fit_scaling
 from ..train.settings import Look, Settings, resolve
 from . import saving
 from .docs import with_sections
 from .encoding import encode
+from .labelling import Labelling
 from .paper import published
-from .params import Fields, check_params, param
+from .params import check_params, param
 from .result import check_numbers
 from .streams import guarded_draws
 
 
-class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
+class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
     """A clustering method: rows -> network -> latents -> scores, the largest score is the label.
 
     A subclass declares fields with `param` and fills `_fit`, which leaves `network_` and `head_`
@@ -42,6 +42,7 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
 
     attributes: ClassVar[dict[str, str]] = {
         "labels_": "cluster of each row, what `predict` gives",
+        "reject_below_": "score (`score_samples`) below which a row gets the label -1",
         "settings_": "what the fit was run with: a value for each parameter",
         "history_": "losses and cluster sizes of each epoch",
         "seconds_": "what each phase took",
@@ -54,7 +55,6 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
     reference: ClassVar[str] = ""
     variants: ClassVar[dict[str, dict]] = {}  # short names of the rows in the papers' tables
     tiny: ClassVar[dict] = {}  # settings under which a fit takes milliseconds, for tests
-    scores_are_probabilities: ClassVar[bool] = True
     words: ClassVar[int] = 2000  # that texts are described by, if the reader is not told otherwise
 
     n_clusters: int = param(8, "number of clusters", ge=1, kw_only=False)
@@ -84,10 +84,6 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def build_network(self, settings: Settings, generator: torch.Generator) -> nn.Module:
         return Identity(settings.shape)
-
-    def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
-        """(n, d) -> (n, k) scores; argmax is the label."""
-        raise NotImplementedError
 
     # -- the estimator ----------------------------------------------------------------------
     def fit(self, X: Any, y: Any = None) -> "Clusterer":
@@ -125,10 +121,14 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
             self._fit(rows)
         check_numbers(self)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
+        self.reject_below_ = -np.inf
         self.labels_ = self._labels(rows)
         for note, way_out in self._check_labels(rows):
             self.notes_.append(note)
             warnings.warn(f"{note}; {way_out}", stacklevel=3)
+        if self.reject:
+            self._calibrate(rows)
+            self.labels_ = self._labels(rows)
 
     def _prepare(self, settings: Settings) -> None:
         """What follows from the settings alone; before a fit and after a load."""
@@ -137,32 +137,13 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
     def _check_labels(self, rows: Rows) -> list[tuple[str, str]]:
         """What is wrong with the result, and what to do about it."""
         used = len(np.unique(self.labels_))
-        if used == self.n_clusters:
+        if used == self.n_clusters_:
             return []
-        note = f"{type(self).__name__} uses {used} of {self.n_clusters} clusters"
+        note = f"{type(self).__name__} uses {used} of {self.n_clusters_} clusters"
         return [(note, self._few_clusters(used))]
 
     def _few_clusters(self, used: int) -> str:
         return f"ask for {used} or fewer, or look for rows that are equal or far off"
-
-    def predict(self, X: Any) -> np.ndarray:  # (n,) int
-        """Cluster of each row, in the order of the rows."""
-        return self._labels(self._rows(X))
-
-    def predict_proba(self, X: Any) -> np.ndarray:  # (n, k) float32, rows sum to 1
-        """Soft assignment by the method's own rule."""
-        return self._map(self._rows(X), lambda z: self.probabilities(self.assign(z, self.head_)))
-
-    def predict_both(self, X: Any) -> tuple[np.ndarray, np.ndarray]:  # (n,) int, (n, k) float32
-        """`predict` and `predict_proba` from one pass over the rows."""
-
-        def both(z: torch.Tensor) -> torch.Tensor:
-            scores = self.assign(z, self.head_)
-            labels = scores.argmax(1, keepdim=True).to(torch.float32)
-            return torch.cat([labels, self.probabilities(scores)], 1)
-
-        found = self._map(self._rows(X), both)
-        return found[:, 0].astype(np.int64), found[:, 1:]
 
     def transform(self, X: Any) -> np.ndarray:  # (n, d) float32
         """Embedding of each row."""
@@ -172,8 +153,11 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
         """What `transform` shows of the latents."""
         return latents
 
-    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
-        return scores if self.scores_are_probabilities else torch.softmax(scores, 1)
+    @property
+    def n_clusters_(self) -> int:
+        """Clusters of the fitted model: `n_clusters`, or what was found for "auto"."""
+        check_is_fitted(self, "settings_")
+        return self.settings_.n_clusters
 
     @property
     def cluster_centers_(self) -> np.ndarray:  # (k, d)
@@ -269,10 +253,10 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
     def _check_clusters(self, *clusters: int) -> None:
         check_is_fitted(self, "head_")
         for cluster in clusters:
-            if not 0 <= cluster < self.n_clusters:
+            if not 0 <= cluster < self.n_clusters_:
                 raise ValueError(
-                    f"cluster={cluster} but there are {self.n_clusters}; "
-                    f"give a number from 0 to {self.n_clusters - 1}"
+                    f"cluster={cluster} but there are {self.n_clusters_}; "
+                    f"give a number from 0 to {self.n_clusters_ - 1}"
                 )
 
     def _rows(self, X: Any) -> Rows:
@@ -286,9 +270,6 @@ class Clusterer(Fields, ClusterMixin, TransformerMixin, BaseEstimator):
         world = current()
         mine = rows.through(self.network_, *world.span(rows.n), then=function)
         return world.concat(mine, rows.n).numpy()
-
-    def _labels(self, rows: Rows) -> np.ndarray:
-        return self._map(rows, lambda z: self.assign(z, self.head_).argmax(1))
 
     def _to_input(self, x: np.ndarray) -> np.ndarray:
         """Channel-first scaled rows -> the user's shape and units."""

@@ -127,7 +127,7 @@ class DeepClusterer(RunFields, Clusterer):
         name, largest = type(self).__name__, np.bincount(self.labels_).max() / rows.n
         kept = clusters_kept(rows, self.labels_, self.seed_)
         notes = []
-        if self.n_clusters > 2 and GIANT < largest < 1:
+        if self.n_clusters_ > 2 and GIANT < largest < 1:
             notes.append(f"{name} put {largest:.0%} of the rows into one cluster")
         if kept < AT_CHANCE:
             share = f"{max(kept, 0):.0%} of a row's nearest rows share its cluster"

@@ -44,10 +44,17 @@ def _short(value):
 def _found(estimator, labels):
     if labels is None:
         return "not fitted"
-    sizes = np.bincount(np.asarray(labels), minlength=int(estimator.n_clusters))
+    labels = np.asarray(labels)
+    sizes = np.bincount(labels[labels >= 0], minlength=_clusters(estimator))
     used = int((sizes > 0).sum())
-    found = f"fitted on {int(sizes.sum()):,} rows: {used} of {len(sizes)} clusters used"
+    found = f"fitted on {len(labels):,} rows: {used} of {len(sizes)} clusters used"
     if used:
         found += f", {int(sizes[sizes > 0].min()):,} to {int(sizes.max()):,} rows each"
+    if sizes.sum() < len(labels):
+        found += f", {len(labels) - int(sizes.sum()):,} rows in none"
     seconds = sum((getattr(estimator, "seconds_", None) or {}).values())
     return found + (f", {seconds:.3g} s" if seconds else "")
+
+
+def _clusters(estimator):
+    return int(getattr(estimator, "n_clusters_", 0) or estimator.n_clusters)

@@ -36,6 +36,7 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
         "history": model.history_,
         "seconds": model.seconds_,
         "notes": model.notes_,
+        "reject_below": model.reject_below_ if model.reject_below_ > -np.inf else None,
         "settings": plain_settings(model.settings_),
     }
     encoding = getattr(model, "encoding_", None)
@@ -65,6 +66,8 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
         model.feature_names_in_ = np.asarray(fitted["feature_names"], dtype=object)
     model.history_, model.seconds_ = fitted["history"], fitted["seconds"]
     model.notes_ = fitted["notes"]
+    below = fitted.get("reject_below")
+    model.reject_below_ = -np.inf if below is None else below
     if "encoding" in fitted:
         model.encoding_ = Encoding.restore(fitted["encoding"], tensors)
         if isinstance(params.get("encoder"), str) and "encoder" not in overrides:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 SMALLEST = 1e-12  # floor for probabilities inside a logarithm and for sums in a denominator
+NEARLY_NONE = 1e-30  # floor where even very small probabilities shall be told apart
 BLOCK_VALUES = 1 << 24  # of a tensor that comes and goes while all rows are worked through
 
 
@@ -109,6 +110,16 @@ def collapsed(q, tol=1e-4):  # (n, k) -> bool
     if min(q.shape) < 2:
         return False  # one row or one cluster is always "the same" and says nothing
     return bool((q.amax(dim=0) - q.amin(dim=0)).amax() <= tol)
+
+
+def log_odds(proba):  # (n, k) -> (n,)
+    """Log of the largest probability over the sum of all others.
+
+    A sum, not one minus the largest: that is zero where a float32 rounds to one.
+    """
+    top, label = proba.max(1)
+    rest = torch.where(torch.arange(proba.shape[1]) == label[:, None], 0, proba).sum(1)
+    return top.clamp_min(NEARLY_NONE).log() - rest.clamp_min(NEARLY_NONE).log()
 
 
 def gaussian_scores(z, head):  # (n, d) -> (n, k)

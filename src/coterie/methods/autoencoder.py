@@ -144,6 +144,9 @@ class JointClusterer(StepFields, UpdateFields, AutoencoderClusterer):
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
         return self.objective_.probabilities(scores)
 
+    def fit_of(self, scores: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
+        return self.objective_.fit_of(scores)
+
     # -- training ---------------------------------------------------------------------------
     def training(self) -> list[Phase | Call]:
         return [self.phase("train", self.settings_.epochs, loss=self.loss, update=self.update)]

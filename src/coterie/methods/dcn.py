@@ -77,6 +77,9 @@ class DCNObjective(Objective):
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
         return torch.softmax(scores, 1)
 
+    def fit_of(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores.logsumexp(1)  # a mixture of round Gaussians
+
 
 class DCN(JointClusterer):
     """Reconstruction + weight * |z - centre of its cluster|^2, network and centres by turns.

@@ -92,6 +92,9 @@ class DEKMObjective(Objective):
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
         return torch.softmax(scores, 1)
 
+    def fit_of(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores.logsumexp(1)  # a mixture of round Gaussians
+
     def _recluster(self, z: torch.Tensor, head: Head, rng: np.random.Generator) -> KMeansResult:
         """Go on from the last centres; search afresh only if a few fresh runs do clearly better."""
         k = self.n_clusters

@@ -40,6 +40,7 @@ class Facts:
     nearest: list = field(default_factory=list)  # per group: [(other, distance, gap), ...]
     reasons: list = field(default_factory=list)  # per group: why to look twice
     ground: Ground | None = None  # the data's own features; None where nothing can be compared
+    left_out: int = 0  # rows with the label -1, here in the group that they would have had
 
     @property
     def noun(self):
@@ -71,9 +72,13 @@ def gather(model, dataset, embedding=None, seed=0):
     z = embedding if embedding is not None and len(embedding) == n else model.transform(X)
     z = np.asarray(z, dtype=np.float32).reshape(n, -1)
     proba = np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
-    k = max(int(getattr(model, "n_clusters", 0) or 0), int(labels.max()) + 1)
+    asked = getattr(model, "n_clusters_", getattr(model, "n_clusters", 0))
+    k = max(int(asked or 0), int(labels.max()) + 1)
     if proba is not None:
         k = max(k, proba.shape[1])
+    left_out = labels < 0
+    if left_out.any():
+        labels = np.where(left_out, proba.argmax(1) if proba is not None else 0, labels)
     confidence, rivalry, rival = _choices(proba, labels)
     sizes = np.bincount(labels, minlength=k)
     facts = Facts(
@@ -90,6 +95,7 @@ def gather(model, dataset, embedding=None, seed=0):
         sizes=sizes,
         centers=_means(z, labels, k),
         silhouette=_silhouette(z, labels, k, seed),
+        left_out=int(left_out.sum()),
     )
     facts.nearest = _nearest(facts)
     if 2 <= facts.used <= n // 2 and n >= LEAST_ROWS:

@@ -93,6 +93,7 @@ def results_of(models, dataset, labels=None):
                     "give the rows that all models were fitted on"
                 )
             z = np.asarray(model.transform(dataset.given_to(model)))
+            k = getattr(model, "n_clusters_", None) or model.n_clusters
             out.append(
                 {
                     "name": dataset.name,
@@ -100,7 +101,7 @@ def results_of(models, dataset, labels=None):
                     "seed": getattr(model, "seed_", 0),
                     "params": model.get_params(deep=False),
                     "scores": None if truth is None else metrics.scores(truth, found),
-                    "label_free": metrics.label_free(z, found, n_clusters=model.n_clusters),
+                    "label_free": metrics.label_free(z, found, n_clusters=k),
                     "seconds": getattr(model, "seconds_", None),
                     "labels": found,
                     "embedding": z,
@@ -111,7 +112,7 @@ def results_of(models, dataset, labels=None):
 
 def _on_common_ground(results, X):
     """Each result with its scores on the data's own features."""
-    k = max(2, max(len(np.unique(r["labels"])) for r in results))
+    k = max(2, max(map(_used, results)))
     if len(results[0]["labels"]) < LEAST_ROWS:
         return results
     ground = Ground(X, k)
@@ -232,8 +233,13 @@ def _agreement(results):
 
 
 def match(labels, reference):
-    """Rename groups so that they overlap most with the reference: equal colours, equal groups."""
+    """Rename groups so that they overlap most with the reference: equal colours, equal groups.
+
+    Rows that belong nowhere (-1) are one more group.
+    """
     a, b = np.asarray(labels), np.asarray(reference)
+    most = int(max(a.max(), b.max())) + 1
+    a, b = (np.where(v < 0, most, v) for v in (a, b))
     k = int(max(a.max(), b.max())) + 1
     table = np.zeros((k, k), int)
     np.add.at(table, (a, b), 1)
@@ -253,9 +259,15 @@ def _maps(shown):
     return out
 
 
+def _used(r):
+    """Clusters with rows; -1 is none."""
+    labels = np.asarray(r["labels"])
+    return len(np.unique(labels[labels >= 0]))
+
+
 def _run(r):
     params = ", ".join(f"{k}={v}" for k, v in (r.get("params") or {}).items())
-    used = len(np.unique(r["labels"]))
+    used = _used(r)
     return {
         "title": _title(r),
         "used": used,

@@ -13,7 +13,7 @@ from coterie.palette import PALETTE, css
 from coterie.runtime.progress import Progress
 from coterie.storage.tensors import write_bytes
 
-from . import baselines, charts, maps, model_pictures, sections, sentences
+from . import baselines, charts, coverage, maps, model_pictures, sections, sentences
 from .all_cards import deck
 from .cluster_stats import gather, raw_parts
 from .doubts import DIVIDED, ground_doubts
@@ -143,6 +143,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         confidence_chart=sections.confidence_chart(facts),
         curves=sections.curves(getattr(model, "history_", ())),
         cost=sections.cost(model),
+        kept=coverage.section(facts, model, dataset),
         evaluation=sections.evaluation(facts, labels, dataset),
         load_path=str(run_dir) if run_dir else "",
         shape_note=sections.shape_note(dataset, model),

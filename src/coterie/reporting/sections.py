@@ -182,7 +182,7 @@ def evaluation(facts, labels, dataset):
     own = names and np.array_equal(labels, dataset.labels) and classes.max() < len(names)
     shown = [str(names[c] if own else c) for c in classes]
     table = np.zeros((facts.k, len(classes)), int)
-    np.add.at(table, (facts.labels, codes), 1)
+    np.add.at(table, (facts.labels, codes), 1)  # rows with -1 in the group that comes nearest
     kept = np.argsort(-table.sum(0), kind="stable")[:CLASSES] if len(classes) > CLASSES else None
     columns = range(len(classes)) if kept is None else np.sort(kept)
     rows = _heat_rows(table, columns)

@@ -17,6 +17,12 @@ def sentences(facts, title, baselines, doubtful=False):
     `doubtful` says that there is reason not to repeat the method's praise of itself.
     """
     out = [_made(facts, title), _sizes(facts)]
+    if facts.left_out:
+        share = percent(facts.left_out / facts.n)
+        out.append(
+            f"{count(facts.left_out, facts.noun)} ({share}) fit no group well: their label is -1. "
+            "On this page they stand in the group that comes nearest."
+        )
     if doubtful:
         out.append("How sure the method is of itself says little here: see below why.")
     elif facts.has_rivals:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..math.assign import log_odds
 from .batch import Terms
 from .head import Head
 
@@ -74,3 +75,7 @@ class Objective:
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:  # (n, k) -> (n, k)
         """Scores as soft assignments; rows sum to 1."""
         return scores
+
+    def fit_of(self, scores: torch.Tensor) -> torch.Tensor:  # (n, k) -> (n,)
+        """How well rows fit, by their scores; higher is better."""
+        return log_odds(self.probabilities(scores))

@@ -59,6 +59,19 @@ class Transductive(Clusterer):
             block.scatter_add_(1, near[:, :1], torch.full((len(near), 1), 0.5))
         return scores
 
+    def fit_of(self, scores: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
+        """Less the mean distance to the nearest training rows: their votes are mostly unanimous."""
+        known, step = self.head_.known, max(1, BLOCK // len(self.head_.known))
+        return torch.cat(
+            [
+                -squared_distances(part, known)
+                .topk(min(VOTERS, len(known)), largest=False)
+                .values.sqrt()
+                .mean(1)
+                for part in latents.split(step)
+            ]
+        )
+
 
 class Spectral(Transductive):
     """Normalised cut on the k-nearest-neighbour graph."""

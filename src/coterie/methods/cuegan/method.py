@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from ...data.chunks import epoch_steps
 from ...estimator.params import param
+from ...math.assign import log_odds
 from ...math.augment import affine, feature_noise, jitter, recolour
 from ...math.gan import (
     check_range,
@@ -217,6 +218,9 @@ class CueGAN(Sampling):
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, f) -> (n, k)
         weights = (head.slow_weight, head.slow_bias) if self.slow else (head.weight, head.bias)
         return linear(latents, *weights)
+
+    def fit_of(self, scores: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
+        return log_odds(scores.softmax(1))  # logits of a classifier, no densities
 
     # -- turns ------------------------------------------------------------------------------
     def train_step(self, step: Step, head: Head) -> None:

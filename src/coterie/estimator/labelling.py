@@ -1,0 +1,123 @@
+"""From scores to labels: predict, how well rows fit, and rows that belong nowhere."""
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from ..math.assign import log_odds
+from ..train.head import Head
+from .params import Fields, param
+
+NOWHERE = -1  # the label of rows that were left out
+
+
+class Labelling(Fields):
+    """What a clusterer says of rows, once `network_` and `head_` are there.
+
+    A row's label is its largest score. With `reject` above zero, rows whose fit (`score_samples`)
+    is below `reject_below_` get the label -1; that threshold is calibrated on the training rows, of
+    which the share `reject` lies below it.
+    """
+
+    reject: float = param(
+        0.0,
+        "share of the training rows that fit worst and get no cluster but the label -1; new rows "
+        "are held to the same threshold",
+        ge=0,
+        le=0.9,
+    )
+
+    scores_are_probabilities: ClassVar[bool] = True
+
+    if TYPE_CHECKING:  # set by a fit; annotations outside would be fields of the constructor
+        head_: Head
+        reject_below_: float
+        notes_: list[str]
+
+    # -- hooks ------------------------------------------------------------------------------
+    def assign(self, latents: torch.Tensor, head: Any) -> torch.Tensor:
+        """(n, d) -> (n, k) scores; argmax is the label."""
+        raise NotImplementedError
+
+    def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores if self.scores_are_probabilities else torch.softmax(scores, 1)
+
+    def fit_of(self, scores: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
+        """(n, k), (n, d) -> (n,) How well rows fit; higher is better.
+
+        Scores that are no probabilities are logarithms of weight times density.
+        """
+        return log_odds(scores) if self.scores_are_probabilities else scores.logsumexp(1)
+
+    # -- what a user asks -------------------------------------------------------------------
+    def predict(self, X: Any) -> np.ndarray:  # (n,) int
+        """Cluster of each row, in the order of the rows; -1 for rows that `reject` leaves out."""
+        return self._labels(self._rows(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # (n, k) float32, rows sum to 1
+        """Soft assignment by the method's own rule."""
+        return self._map(self._rows(X), lambda z: self.probabilities(self.assign(z, self.head_)))
+
+    def predict_both(self, X: Any) -> tuple[np.ndarray, np.ndarray]:  # (n,) int, (n, k) float32
+        """`predict` and `predict_proba` from one pass over the rows."""
+
+        def both(z: torch.Tensor) -> torch.Tensor:
+            scores = self.assign(z, self.head_)
+            labels = self.labels_of(scores, z)[:, None].to(torch.float32)
+            return torch.cat([labels, self.probabilities(scores)], 1)
+
+        found = self._map(self._rows(X), both)
+        return found[:, 0].astype(np.int64), found[:, 1:]
+
+    def score_samples(self, X: Any) -> np.ndarray:  # (n,) float32
+        """How well each row fits: higher is better, and rows that fit worst are rejected first.
+
+        The log-density of methods that have one (k-means, mixtures), the distance from training
+        rows where these carry the labels (spectral), else the log-odds of the row's cluster against
+        all others. Figures of different methods cannot be compared.
+        """
+        return self._map(self._rows(X), self._fits)
+
+    # -- inside -----------------------------------------------------------------------------
+    def labels_of(self, scores: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
+        """(n, k), (n, d) -> (n,) int64: the largest score, or -1."""
+        labels = scores.argmax(1)
+        if self.reject_below_ == -np.inf:
+            return labels
+        return torch.where(self.fit_of(scores, latents) < self.reject_below_, NOWHERE, labels)
+
+    def _labels(self, rows: Any) -> np.ndarray:
+        return self._map(rows, lambda z: self.labels_of(self.assign(z, self.head_), z))
+
+    def _fits(self, latents: torch.Tensor) -> torch.Tensor:
+        return self.fit_of(self.assign(latents, self.head_), latents)
+
+    def _calibrate(self, rows: Any) -> None:
+        """Find `reject_below_` on the training rows."""
+        fits = self._map(rows, self._fits)
+        self.reject_below_ = threshold(fits, self.reject)
+        wanted, told = int(self.reject * len(fits)), int((fits < self.reject_below_).sum())
+        if told < wanted:
+            self.notes_.append(
+                f"reject={self.reject:g} asks for {wanted} rows, but the others fit equally well; "
+                f"{told} are rejected"
+            )
+
+    def _map(self, rows: Any, function: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def _rows(self, X: Any) -> Any:
+        raise NotImplementedError
+
+
+def threshold(fits: np.ndarray, share: float) -> float:  # (n,) -> float
+    """Where the worst `share` of the rows lies below; fewer where rows are equal at the border.
+
+    Half-way between two rows: a last digit that differs between machines moves none of them.
+    """
+    count = int(share * len(fits))
+    if count == 0:
+        return -np.inf
+    worst, kept = np.partition(fits.astype(np.float64), (count - 1, count))[[count - 1, count]]
+    return float((worst + kept) / 2)
