@@ -180,6 +180,21 @@ def test_the_start_from_centres_encodes_each_of_them_as_itself():
     torch.testing.assert_close(start["decoder"] @ start["encoder"].T, torch.eye(4).double())
 
 
+def test_cm_can_start_from_a_full_kmeans(digit_images):
+    """Section 4.2: k-means or any start of it; untrained, its centres are those of k-means."""
+    X = digit_images[0].reshape(len(digit_images[0]), -1)
+    costs = {}
+    for init in ("kmeans++", "kmeans"):
+        model = CM(10, init=init, n_init=1, epochs=0, average_epochs=0, random_state=0).fit(X)
+        z = torch.from_numpy(model.transform(X))
+        near = squared_distances(z, model.head_.centers)
+        costs[init] = near.min(1).values.sum()
+        moved = torch.stack([z[near.argmin(1) == j].mean(0) for j in range(10)])
+        settled = (moved - model.head_.centers).norm() / model.head_.centers.norm()
+        assert (settled < 0.01) == (init == "kmeans")
+    assert costs["kmeans"] < costs["kmeans++"]
+
+
 def test_the_batch_size_does_not_change_the_weight_of_the_prior():
     assert per_row(13, 80) == pytest.approx(CM.paper("pendigits").prior_strength)
     assert (

@@ -122,8 +122,8 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
 
     init: str = param(
         "kmeans++",
-        "start: random weights, or centres by k-means++ and one step of k-means",
-        choices=("random", "kmeans++"),
+        "start: random weights, centres by k-means++ and one step of k-means, or by a full k-means",
+        choices=("random", "kmeans++", "kmeans"),
         group="training",
     )
     prior_strength: float | tuple[float, ...] | None = param(
@@ -162,9 +162,8 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
                 starts.append(random_start(self.n_clusters, d, generator))
             else:
                 rng = numpy_rng(context.seed, "start", r)
-                found = kmeans(
-                    FlatRows(context.rows), self.n_clusters, rng=rng, n_init=1, max_iter=1
-                )
+                most = {"max_iter": 1} if self.init == "kmeans++" else {}
+                found = kmeans(FlatRows(context.rows), self.n_clusters, rng=rng, n_init=1, **most)
                 starts.append(start_from(found.centers))
         strength = strength_of(self.settings_.prior_strength, self.n_clusters)
         state = {"strength": strength, "best": torch.tensor(0)}
