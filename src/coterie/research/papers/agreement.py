@@ -96,13 +96,20 @@ def summary(paper: Paper, book: Book, clock: Clock) -> str:
         f"| below that | {len(below)} |",
     ]
     text = "\n".join(lines) + "\n"
-    if below:
-        text += "\nBelow the published figure, farthest first:\n\n"
-        text += "".join(f"- {_told(cell, paper)}\n" for cell in below)
-    return text
+    return text + _reasons(below, paper)
 
 
-def _told(cell: Compared, paper: Paper) -> str:
+def _reasons(below: list[Compared], paper: Paper) -> str:
+    """The cells that fall short, those with the same cause together."""
+    if not below:
+        return ""
+    causes: dict[str, list[str]] = {}
+    for cell in below:
+        causes.setdefault(paper.finding(cell.row, cell.data), []).append(_told(cell))
+    lines = "".join(f"- {'; '.join(cells)}. {why}\n" for why, cells in causes.items())
+    return f"\nBelow the published figure, farthest first:\n\n{lines}"
+
+
+def _told(cell: Compared) -> str:
     runs = f"{len(cell.ours)} run{'' if len(cell.ours) == 1 else 's'}"
-    numbers = f"{100 * cell.gap:+.1f} ({runs}; published {100 * cell.published:.1f})"
-    return f"{cell.name}: {numbers}. {paper.finding(cell.row, cell.data)}"
+    return f"{cell.name}: {100 * cell.gap:+.1f} ({runs}; published {100 * cell.published:.1f})"
