@@ -258,9 +258,10 @@ def test_the_summary_counts_cells_and_names_those_below():
     text = summary(paper, Book(runs), Clock(runs))
     assert "| filled with runs at published settings | 3 |" in text
     assert "| above that | 1 |" in text and "| below that | 2 |" in text
-    assert "GMM p on USPS, ACC: -12.0 (1 run; published 52.0). Not looked into yet." in text
+    told = "GMM p on USPS, ACC: -12.0 (1 run; published 52.0); GMM p on USPS, NMI: -10.9 (1 run; "
+    assert told + "published 50.9). Not looked into yet." in text
     why = replace(paper, findings=({"rows": ["GMM p"], "data": ["USPS"], "text": "Because."},))
-    assert "(1 run; published 52.0). Because." in summary(why, Book(runs), Clock(runs))
+    assert "(1 run; published 50.9). Because." in summary(why, Book(runs), Clock(runs))
 
 
 def test_every_finding_names_rows_and_data_of_its_paper():
