@@ -78,7 +78,7 @@ def export_onnx(model: Clusterer, path: str | os.PathLike) -> Path:
             "export (as spectral, umap_gmm and leiden); use another method, or coterie predict"
         )
     encoding = getattr(model, "encoding_", None)
-    if encoding is not None and encoding.recipe is None:
+    if encoding is not None:
         raise ExportError(
             f"this model has its rows embedded by the encoder {encoding.reference}, which an ONNX "
             "file of the clusters does not hold; use coterie predict, or fit on the vectors"

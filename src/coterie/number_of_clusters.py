@@ -20,7 +20,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from .common_ground import plain_kmeans, sample
 from .data.chunks import pick
 from .data.dataset import Dataset
-from .estimator.encoding import encode
+from .estimator.raw import first_rows
 from .math.graph import neighbours
 from .math.merge import greedy_merge, joint, modularity, one_hot
 from .registry import DEFAULT, get
@@ -152,7 +152,7 @@ def study(make: Any, X: Any, ks: list[int], seeds: tuple[int, ...] = (0, 1), tel
     if len(seeds) < 2:
         raise ValueError(f"{len(seeds)} seed is too few to see what is stable; give 2 or more")
     # texts, or rows for an encoder, become numbers once for all
-    X = encode(make(ks[0], seeds[0]), X, reset=True)
+    X = first_rows(make(ks[0], seeds[0]), X)
     z: Any = None
     rows: Any = None
     found = Curves(list(ks), {name: [] for name in CURVES[:2]})

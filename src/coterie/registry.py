@@ -4,9 +4,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .data.recipe import Recipe
 from .estimator.base import Clusterer
-from .estimator.encoding import Encoding
+from .estimator.raw import take_names
 from .estimator.saving import restore
 from .methods import METHODS
 from .runtime.hints import did_you_mean
@@ -32,13 +34,19 @@ def list_methods() -> dict[str, type[Clusterer]]:
 def load(folder: Any, **overrides: Any) -> Clusterer:
     """A model that was saved with `save`, or the model of a run folder.
 
+    It takes rows such as it was fitted on: `recipe_` says how they are read. The model of a run
+    takes texts, lists of images (Pillow's, or paths), frames whose columns stand in any order,
+    AnnData and arrays.
+
     Parameters given here replace the stored ones, e.g. `net=` for a model with your own modules.
     """
     tensors, about = load_model(folder)
     model = restore(get(about["method"]), tensors, about, **overrides)
-    recipe = Path(folder) / "recipe.json"
-    if recipe.is_file() and not hasattr(model, "encoding_"):  # a run whose texts were read first
-        read = Recipe.load(folder)
-        if read.vocabulary:
-            model.encoding_ = Encoding(recipe=read)
+    if (Path(folder) / "recipe.json").is_file():  # a run: how its data were read
+        model.recipe_ = Recipe.load(folder)
+        take_names(model, model.recipe_)
+    if (Path(folder) / "neighbours.npy").is_file():
+        model.neighbours_ = np.load(  # pyrefly: ignore
+            Path(folder) / "neighbours.npy", mmap_mode="r", allow_pickle=False
+        )
     return model

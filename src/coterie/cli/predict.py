@@ -19,7 +19,7 @@ def run(argv: list[str]) -> int:
         description="Label new rows. They are read as the rows of the run were: same columns,\n"
         "image size, vocabulary and scaling.",
     )
-    parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
+    parser.add_argument("run", metavar="RUN", help="folder of an earlier fit, or of model.save")
     parser.add_argument("data", metavar="DATA", help="new rows")
     parser.add_argument("--out", metavar="FILE", help="write id,label,confidence there")
     parser.add_argument("--proba", action="store_true", help="add a column for each cluster")
@@ -30,17 +30,13 @@ def run(argv: list[str]) -> int:
     add_data_flags(parser)
     args = parser.parse_strictly(argv)
 
-    finished = runs.read(args.run)
+    folder = _folder(args.run, args.onnx)
     out = Path(args.out) if args.out else None
     if out and out.exists() and not args.overwrite:
         raise UsageError(f"{out} exists; choose another --out or use --overwrite")
 
-    import coterie
-    from coterie.data import Recipe
-
-    finished.verify(*(runs.MODEL if not args.onnx else ("model.onnx", *runs.MODEL[2:])))
-    estimator: Any = coterie.load(finished.path) if not args.onnx else _exported(finished.path)
-    dataset = load(args.data, data_options(args), recipe=Recipe.load(finished.path))
+    estimator, recipe = _exported(folder) if args.onnx else _loaded(folder)
+    dataset = load(args.data, data_options(args), recipe=recipe)
     if out:  # before the work: a folder that cannot be made is found now
         out.parent.mkdir(parents=True, exist_ok=True)
     labels, proba = estimator.predict_both(dataset.given_to(estimator))
@@ -54,10 +50,32 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _exported(folder: Path):
+def _folder(path: str, onnx: bool) -> Path:
+    """The folder of a finished run whose files are what was written, or of a saved model."""
+    if runs.peek(path) is None and (Path(path) / "model.json").is_file() and not onnx:
+        return Path(path)
+    finished = runs.read(path)
+    finished.verify(*(runs.MODEL if not onnx else ("model.onnx", *runs.MODEL[2:])))
+    return finished.path
+
+
+def _loaded(folder: Path) -> tuple[Any, Any]:
+    import coterie
+
+    model: Any = coterie.load(folder)
+    if not hasattr(model, "recipe_"):
+        raise UsageError(
+            f"{folder} does not say how its rows were read; save the model again with this "
+            "version, or predict in Python: coterie.load(folder).predict(rows)"
+        )
+    return model, model.recipe_
+
+
+def _exported(folder: Path) -> tuple[Any, Any]:
+    from coterie.data import Recipe
     from coterie.export import OnnxModel
 
     path = folder / "model.onnx"
     if not path.exists():
         raise UsageError(f"{path} is not there; write it with: coterie export {folder} --onnx")
-    return OnnxModel(path)
+    return OnnxModel(path), Recipe.load(folder)

@@ -17,27 +17,36 @@ from .options import Options
 def read_h5ad(path: Path, ask: Options) -> Dataset:
     """Read the matrix of an AnnData file, or with `use_rep` one of its representations."""
     ask.only("an .h5ad file", "label_column", "use_rep")
-    adata = open_h5ad(path)
+    return from_anndata(open_h5ad(path), ask, path.stem)
+
+
+def is_cells(source: Any) -> bool:
+    """Tell an AnnData without importing its library."""
+    return type(source).__module__.split(".")[0] == "anndata" and hasattr(source, "obsm")
+
+
+def from_anndata(adata: Any, ask: Options, name: str) -> Dataset:
+    """The same of an AnnData in memory."""
     rep = ask.use_rep or (ask.recipe.use_rep if ask.recipe is not None else None)
     labels = None
     if ask.label_column is not None:
         if ask.label_column not in adata.obs:
             raise DataError(
-                f"{path} has no obs column '{ask.label_column}'."
+                f"{name} has no obs column '{ask.label_column}'."
                 f"{did_you_mean(ask.label_column, adata.obs.columns)} "
                 f"It has: {listed(map(str, adata.obs.columns))}"
             )
         labels = [str(value) for value in adata.obs[ask.label_column]]
     if rep is not None:
         if rep not in adata.obsm:
-            raise DataError(f"{path} has no obsm '{rep}'; it has: {listed(adata.obsm) or 'none'}")
+            raise DataError(f"{name} has no obsm '{rep}'; it has: {listed(adata.obsm) or 'none'}")
         X, columns = np.asarray(adata.obsm[rep]), None
     elif adata.X is None:
-        raise DataError(f"{path} has no matrix X; name a representation: --use-rep (use_rep=)")
+        raise DataError(f"{name} has no matrix X; name a representation: use_rep=")
     else:
-        X, columns = adata.X, [str(name) for name in adata.var_names]
-    ids = [str(name) for name in adata.obs_names]
-    return _cells(X, ids, columns, labels, path.stem, "h5ad", rep, ask)
+        X, columns = adata.X, [str(gene) for gene in adata.var_names]
+    ids = [str(cell) for cell in adata.obs_names]
+    return _cells(X, ids, columns, labels, name, "h5ad", rep, ask)
 
 
 def open_h5ad(path: Path) -> Any:

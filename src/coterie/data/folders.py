@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,41 +75,45 @@ def read_images(folder: Path, paths: list[str], ask: Options) -> Dataset:
             f"label_column='{ask.label_column}' names no classes of images; "
             'label_column="folder" takes the subfolders'
         )
-    bad: dict[str, str] = {}
+    data = from_images({path: folder / path for path in paths}, ask, folder.name, str(folder))
+    if ask.label_column == "folder":
+        labels = [path.split("/")[0] if "/" in path else "" for path in data.ids]
+        data.labels, data.label_names = encode_labels(labels, folder.name)
+        if ask.recipe is None:
+            data.recipe.label_column = ask.label_column
+    return data
+
+
+def from_images(images: dict[str, Any], ask: Options, name: str, place: str = "") -> Dataset:
+    """Bring images, by their ids, to one size: paths of files, or images of Pillow."""
+    place, bad = place or name, {}
     heads: dict[str, tuple[tuple[int, int], bool]] = {}
-    for path in paths:
-        _try(path, ask, bad, lambda p=path: heads.__setitem__(p, _head(folder / p)))
+    for key, image in images.items():
+        _try(key, ask, bad, lambda k=key, i=image: heads.__setitem__(k, _head(i)))
     if not heads:
-        raise DataError(f"{folder}: none of the {len(paths)} images can be read")
-    (height, width), colour = _common(heads, folder, ask)
+        raise DataError(f"{place}: none of the {len(images)} images can be read")
+    (height, width), colour = _common(heads, name, place, ask)
     shape = (height, width, 3) if colour else (height, width)
     need = 4 * len(heads) * math.prod(shape)
     if need > _MOST_BYTES:
         raise DataError(
-            f"{folder}: {len(heads)} images of {height}x{width} need {need / 2**30:.0f} GB as "
+            f"{place}: {len(heads)} images of {height}x{width} need {need / 2**30:.0f} GB as "
             f"float32, the limit is {_MOST_BYTES >> 30}; give a smaller size, image_size="
         )
     X, kept = np.empty((len(heads), *shape), np.uint8), []
-    for path in heads:
+    for key in heads:
         row = X[len(kept)]
-        if _try(path, ask, bad, lambda p=path, r=row: _fill(r, folder / p, colour)):
-            kept.append(path)
+        if _try(key, ask, bad, lambda k=key, r=row: _fill(r, images[k], colour)):
+            kept.append(key)
     if bad:
         shown = listed(bad, 5)
-        ask.notice(f"{folder.name}: {len(bad)} unreadable images were left out: {shown}")
+        ask.notice(f"{name}: {len(bad)} unreadable images were left out: {shown}")
     if not kept:
-        raise DataError(f"{folder}: none of the {len(paths)} images can be read")
+        raise DataError(f"{place}: none of the {len(images)} images can be read")
     X = X[: len(kept)]
-    labels = None
-    if ask.label_column == "folder":
-        labels = [path.split("/")[0] if "/" in path else "" for path in kept]
-    codes, names = encode_labels(labels, folder.name)
-    recipe = ask.recipe
-    if recipe is None:
-        recipe = describe_rows(X, "image", folder.name, "images")
-        recipe.label_column = ask.label_column
-    X = match_type(X, recipe, folder.name)
-    return Dataset(X, kept, "image", folder.name, None, None, codes, names, recipe=recipe)
+    recipe = ask.recipe or describe_rows(X, "image", name, "images")
+    X = match_type(X, recipe, name)
+    return Dataset(X, kept, "image", name, recipe=recipe)
 
 
 def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
@@ -128,20 +134,20 @@ def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
         return False
 
 
-def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], bool]:
+def _common(heads: dict, name: str, place: str, ask: Options) -> tuple[tuple[int, int], bool]:
     """Decide on one size and on colour, and say so when images had to change."""
     sizes, hint = Counter(size for size, _ in heads.values()), ""
     colour = any(has_colour for _, has_colour in heads.values())
     if ask.recipe is not None:
         if ask.recipe.kind != "image":
             raise DataError(
-                f"{folder} is a folder of images, the model was fitted on {ask.recipe.kind} rows; "
+                f"{place} holds images, the model was fitted on {ask.recipe.kind} rows; "
                 "give those, or fit a model on images"
             )
         target = ask.recipe.shape[0], ask.recipe.shape[1]
         wants_colour = len(ask.recipe.shape) == 3
         if colour != wants_colour:
-            ask.notice(f"{folder.name}: images read in {'colour' if wants_colour else 'grey'}")
+            ask.notice(f"{name}: images read in {'colour' if wants_colour else 'grey'}")
         colour = wants_colour
     else:
         # of equally common sizes the smaller one: nothing is blown up without need
@@ -154,12 +160,11 @@ def _common(heads: dict, folder: Path, ask: Options) -> tuple[tuple[int, int], b
             hint = "; image_size= sets another size"
         grey = sum(not has_colour for _, has_colour in heads.values())
         if colour and grey:
-            ask.notice(f"{folder.name}: {grey} grey images read as colour, like the others")
+            ask.notice(f"{name}: {grey} grey images read as colour, like the others")
     changed = sum(count for size, count in sizes.items() if size != target)
     if changed:
         ask.notice(
-            f"{folder.name}: {changed} of {len(heads)} images resized to "
-            f"{target[0]}x{target[1]}{hint}"
+            f"{name}: {changed} of {len(heads)} images resized to {target[0]}x{target[1]}{hint}"
         )
     return target, colour
 
@@ -173,23 +178,34 @@ def _affordable(size: tuple[int, int]) -> tuple[int, int]:
     return height, width
 
 
-def _head(path: Path) -> tuple[tuple[int, int], bool]:
-    """Return (height, width) and whether there is colour, without decoding the pixels."""
+@contextlib.contextmanager
+def opened(image: Any):
+    """The image of a file; one of Pillow is open already, and stays so."""
     from PIL import Image
 
-    check_regular(path)
-    with Image.open(path, formats=_KINDS) as image:
+    if not isinstance(image, Path):
+        yield image
+        return
+    check_regular(image)
+    with Image.open(image, formats=_KINDS) as found:
+        yield found
+
+
+def _head(source: Any) -> tuple[tuple[int, int], bool]:
+    """Return (height, width) and whether there is colour, without decoding the pixels."""
+    with opened(source) as image:
         width, height = image.size
-        check_unpacked(path, path.stat().st_size, 4 * width * height)
+        if isinstance(source, Path):
+            check_unpacked(source, source.stat().st_size, 4 * width * height)
         turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)  # tag of the orientation
         return ((width, height) if turned else (height, width)), image.mode not in _GREY_MODES
 
 
-def _fill(row: np.ndarray, path: Path, colour: bool) -> None:
+def _fill(row: np.ndarray, source: Any, colour: bool) -> None:
     """Decode one image into `row`, uint8 (h, w) or (h, w, 3)."""
     from PIL import Image, ImageOps
 
-    with Image.open(path, formats=_KINDS) as image:
+    with opened(source) as image:
         image = ImageOps.exif_transpose(image)
         if image.mode == "F":
             raise ValueError("its pixels are floating-point numbers, whose range is unknown")

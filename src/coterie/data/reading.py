@@ -47,10 +47,11 @@ def load(
 
     Parameters
     ----------
-    source : str, path, array, sparse matrix, data frame, tensor or list of str
+    source : str, path, array, sparse matrix, data frame, tensor, AnnData or list
         The name of a data set (see `available`), a file (.npy, .npz, .csv, .tsv, .xlsx, .parquet,
         .feather, .arrow, .txt, .jsonl, .h5ad, .zip of images), a folder of images, texts, parquet
-        or 10x files, or an object in memory.
+        or 10x files, or an object in memory. A list holds texts, images of Pillow, or `Path`s of
+        image files.
     recipe : Recipe, optional
         How the fitted data were read: the new data are read in the same way.
     columns, drop : list of str or "a,b", optional
@@ -143,8 +144,10 @@ def _read(source, ask: Options, data_dir) -> Dataset:
                 f"{source} cannot be read; it is damaged, or not what its name says "
                 f"({type(error).__name__}: {error})"
             ) from error
+    from .cells import from_anndata, is_cells
     from .frames import from_frame, is_frame
     from .library_sets import from_hugging_face, is_hugging_face, is_torch_set, torch_rows
+    from .pictures import as_pictures
     from .texts import as_texts
 
     if isinstance(source, Dataset):
@@ -154,9 +157,18 @@ def _read(source, ask: Options, data_dir) -> Dataset:
         return from_hugging_face(source, ask)
     if is_torch_set(source):
         source = torch_rows(source)
+    if is_cells(source):
+        ask.only("an AnnData", "label_column", "use_rep")
+        return from_anndata(source, ask, "cells")
     if is_frame(source):
         ask.only("a data frame", *options.TABLE)
         return from_frame(source, ask)
+    pictures = as_pictures(source, strings=ask.recipe is not None and ask.recipe.kind == "image")
+    if pictures is not None:
+        from .folders import from_images
+
+        ask.only("a list of images", "image_size", "skip_bad")
+        return from_images(pictures, ask, "images")
     texts = as_texts(source)
     if texts is not None:
         from .text import from_texts

@@ -50,13 +50,16 @@ def from_texts(
         recipe, counts = fit_tfidf(texts, name, source, ask.words or USUAL_WORDS, tfidf_as)
         recipe.id_column, recipe.label_column = ask.id_column, ask.label_column
         recipe.text_column = ask.text_column
-    elif not recipe.vocabulary:
-        raise DataError(f"{name} is text, the model was fitted on {recipe.kind} rows")
+    elif recipe.kind != "text":
+        raise DataError(
+            f"{name} is text, the model was fitted on {recipe.kind} rows; give those, or fit a "
+            "model on texts"
+        )
     else:
         counts = count_words(texts, recipe)
     X = tfidf(counts, recipe)
     silent = int(np.count_nonzero(np.diff(X.indptr) == 0))
-    if silent:
+    if silent and recipe.vocabulary:
         ask.notice(
             f"{name}: {silent} of {len(texts)} documents have none of the "
             f"{len(recipe.vocabulary)} words; their rows are zero"
@@ -102,6 +105,8 @@ def fit_tfidf(
 
 def count_words(texts: list[str], recipe: Recipe):
     """Return how often each of the recipe's words stands in each document, CSR (n, words)."""
+    if not recipe.vocabulary:  # an encoder reads the texts themselves
+        return sparse.csr_matrix((len(texts), 0), dtype=np.float32)
     return _counter(recipe.tfidf, vocabulary=recipe.vocabulary).transform(texts)
 
 
@@ -117,6 +122,8 @@ def tfidf(counts, recipe: Recipe):
     from sklearn.preprocessing import normalize
 
     rows = counts.tocsr()
+    if not recipe.vocabulary:
+        return rows
     rows.sort_indices()  # the order of the sum decides its last bit
     if recipe.tfidf["sublinear_tf"]:
         rows.data = np.log(rows.data) + np.float32(1)

@@ -1,5 +1,6 @@
 """Images of any size and unit -> a batch as networks take it."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from ..data.arrays import channels_last, from_tensor
+from ..data.folders import opened
 from ..data.options import warn
 from .base import Encoder, EncoderError
 
@@ -61,6 +63,9 @@ def as_images(X: Any) -> Any:
 
 
 def _image(image: Any, row: int) -> np.ndarray:
+    if isinstance(image, Path):
+        with opened(image) as found:
+            return np.asarray(found.convert("RGB"))
     if hasattr(image, "convert"):  # of Pillow
         image = image.convert("RGB")
     image = from_tensor(image) if isinstance(image, torch.Tensor) else np.asarray(image)

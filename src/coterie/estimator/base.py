@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
@@ -24,10 +24,10 @@ from ..train.scaling import check_finite, fit_scaling
 from ..train.settings import Look, Settings, resolve
 from . import saving
 from .docs import with_sections
-from .encoding import encode
 from .labelling import Labelling
 from .paper import published
 from .params import check_params, param
+from .raw import first_rows, further_rows, remember
 from .result import check_numbers
 from .streams import guarded_draws
 
@@ -47,6 +47,7 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         "history_": "losses and cluster sizes of each epoch",
         "seconds_": "what each phase took",
         "notes_": "what the fit has to say about its result",
+        "recipe_": "how the rows were read, for `load_data(new, recipe=model.recipe_)`",
         "n_features_in_": "columns of a table; rows of an image",
     }
     key: ClassVar[str] = ""
@@ -89,7 +90,7 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "Clusterer":
         """Learn the clusters of X. `y` exists for scikit-learn's sake and is never looked at."""
         check_params(self)
-        source = self._check(encode(self, X, reset=True), reset=True)
+        source = self._check(first_rows(self, X), reset=True)
         if source.shape[0] < self.n_clusters:
             raise ValueError(
                 f"n_samples={source.shape[0]} should be >= n_clusters={self.n_clusters}; "
@@ -101,6 +102,7 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
             if world.size > 1:  # each process has drawn its own: all take the leader's
                 self.seed_ = int(all_gather(world, torch.tensor(self.seed_))[0])
             self._fit_source(source)
+        remember(self, source, X)
         return self
 
     def _world(self) -> Any:
@@ -207,8 +209,11 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
     def _after_fit(self) -> None:
         """Attributes that can be read off network and head (also after load)."""
 
-    def _check(self, X: Any, reset: bool) -> Any:
-        """Anything array-like -> ndarray, memory map or CSR with finite numbers (checked later)."""
+    def _check(self, X: Any, known: bool = False, reset: bool = False) -> Any:
+        """Anything array-like -> ndarray, memory map or CSR with finite numbers (checked later).
+
+        `known`: these are the columns of the fit, whose names need not be asked for.
+        """
         if isinstance(X, torch.Tensor):
             X = from_tensor(X)
         if is_frame(X):
@@ -219,19 +224,18 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
             X = channels_last(X, "X", warn)
         if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:
             # scikit-learn's check would read the whole file into memory
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            if not known:
+                validate_data(self, X, reset=reset, skip_check_array=True)
             source = X
         else:
-            source = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                allow_nd=True,
-                ensure_min_samples=2 if reset else 1,
-                dtype=None if _numeric(X) else "numeric",
-                ensure_all_finite=False,
-            )
+            how: dict = {
+                "accept_sparse": "csr",
+                "allow_nd": True,
+                "ensure_min_samples": 2 if reset else 1,
+                "dtype": None if _numeric(X) else "numeric",
+                "ensure_all_finite": False,
+            }
+            source = check_array(X, **how) if known else validate_data(self, X, reset=reset, **how)
         if sp.issparse(source) and not source.has_canonical_format:
             source = source.copy()  # the halves of an entry are one number
             source.sum_duplicates()
@@ -261,7 +265,7 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "head_")
-        source = self._check(encode(self, X, reset=False), reset=False)
+        source = self._check(*further_rows(self, X))
         check_finite(source)
         return Rows(source, self.scaling_)
 

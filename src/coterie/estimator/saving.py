@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..data.recipe import Recipe
 from ..storage.tensors import StateError, check_fit, save_model
 from ..train.head import Head
 from ..train.scaling import Scaling
@@ -39,10 +41,12 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
         "reject_below": model.reject_below_ if model.reject_below_ > -np.inf else None,
         "settings": plain_settings(model.settings_),
     }
-    encoding = getattr(model, "encoding_", None)
-    if encoding is not None:
-        tensors |= encoding.tensors()
-        fitted["encoding"] = encoding.to_dict()
+    if hasattr(model, "encoding_"):
+        fitted["encoding"] = dataclasses.asdict(model.encoding_)
+    recipe = getattr(model, "recipe_", None)
+    if recipe is not None and not (Path(folder) / "recipe.json").exists():  # which a run has
+        arrays = {f"recipe.{k}": torch.from_numpy(np.array(v)) for k, v in recipe.arrays.items()}
+        tensors, fitted["recipe"] = tensors | arrays, recipe.to_dict()
     save_model(
         folder,
         tensors,
@@ -69,9 +73,13 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     below = fitted.get("reject_below")
     model.reject_below_ = -np.inf if below is None else below
     if "encoding" in fitted:
-        model.encoding_ = Encoding.restore(fitted["encoding"], tensors)
+        model.encoding_ = Encoding(**fitted["encoding"])
         if isinstance(params.get("encoder"), str) and "encoder" not in overrides:
             model.encoder = model.encoding_.reference  # a path holds from any folder
+    if "recipe" in fitted:
+        known = {k: v for k, v in fitted["recipe"].items() if k != "format"}
+        arrays = {k[7:]: v.numpy() for k, v in tensors.items() if k.startswith("recipe.")}
+        model.recipe_ = Recipe(**known, arrays=arrays)
     model.scaling_ = Scaling(
         fitted["scaling"], tensors["input.shift"].numpy(), tensors["input.factor"].numpy()
     )

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.metrics import silhouette_samples
 
 from coterie.common_ground import Ground
-from coterie.estimator.encoding import encode
+from coterie.estimator.raw import further_rows
 
 from .maps import sample_rows
 
@@ -99,7 +99,7 @@ def gather(model, dataset, embedding=None, seed=0):
     )
     facts.nearest = _nearest(facts)
     if 2 <= facts.used <= n // 2 and n >= LEAST_ROWS:
-        seen = X if getattr(model, "encoder", None) is None else encode(model, X, reset=False)
+        seen = X if getattr(model, "encoder", None) is None else further_rows(model, X)[0]
         facts.ground = Ground(seen, facts.used, seed)
     apart = _apart(facts)
     facts.reasons = [_reasons(facts, j, apart) for j in range(k)]

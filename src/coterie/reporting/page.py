@@ -146,7 +146,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         kept=coverage.section(facts, model, dataset),
         evaluation=sections.evaluation(facts, labels, dataset),
         load_path=str(run_dir) if run_dir else "",
-        shape_note=sections.shape_note(dataset, model),
+        shape_note=sections.shape_note(dataset),
         params=sections.params(model),
         made=sections.made(model, dataset, _run_toml(run_dir)),
         footer="Written by coterie. This page is complete in itself and loads nothing.",

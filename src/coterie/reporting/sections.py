@@ -243,11 +243,16 @@ def _heat(share):
     return 0 if share < 0.02 else min(5, 1 + int(share * 5))
 
 
-def shape_note(dataset, model=None):
-    if getattr(model, "encoding_", None) is not None and dataset.texts is not None:
+def shape_note(dataset):
+    """What new rows look like, for a person who is about to write the code."""
+    if dataset.kind == "text":
         return "a list of strings"
+    if dataset.kind == "table" and dataset.recipe.named:
+        return "a data frame with the columns of the fit"
     shape = tuple(int(s) for s in dataset.X.shape[1:])
-    return f"rows of shape {shape}" if dataset.kind != "text" else "rows from the run's recipe"
+    if dataset.recipe.source == "images":
+        return f"a list of images or of their paths, or an array of rows of shape {shape}"
+    return f"rows of shape {shape}"
 
 
 def params(model):
