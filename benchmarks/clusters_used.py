@@ -22,7 +22,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000, help="drawn at random; 0: all")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    here = [entry["name"] for entry in available() if entry["where"] not in ("not found", "to fetch")]
+    here = [
+        entry["name"] for entry in available() if entry["where"] not in ("not found", "to fetch")
+    ]
     silent = 0
     for name in args.sets.split(",") if args.sets else here:
         data = coterie.load_data(name)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import coterie
-from conftest import quick
+from conftest import KEYS, quick
 from coterie.cli import main
 from coterie.train.rows import Rows, clusters_kept
 from coterie.train.scaling import fit_scaling
@@ -70,3 +70,44 @@ def test_neighbours_kept_by_hand():
     assert clusters_kept(rows, halves, 0) == pytest.approx(1)
     assert abs(clusters_kept(rows, np.random.default_rng(0).permutation(halves), 0)) < 0.1
     assert np.isnan(clusters_kept(rows, np.zeros(120, int), 0))
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.filterwarnings("ignore:.*uses . of 4 clusters")
+def test_clusters_can_be_renumbered(key, blobs):
+    """Whatever a model says of its clusters moves with their numbers."""
+    model, order = quick(key, 4).fit(blobs[0]), torch.tensor([2, 0, 3, 1])
+
+    def said():
+        found = {"proba": model.predict_proba(blobs[0]).T, "one_hot": np.eye(4)[model.predict(X)].T}
+        if "centers" in model.head_:
+            found["centers"] = model.cluster_centers_.copy()
+        if "spread" in model.head_ and hasattr(model, "sample"):
+            found["spread"] = model.head_.spread.numpy().copy()
+        if key == "cuegan":  # whose draws do not depend on the number
+            found["drawn"] = np.stack([model.sample(j, 2) for j in range(4)])
+        return found
+
+    X = blobs[0]
+    before = said()
+    model._renumber(order)
+    model._after_fit()
+    for name, now in said().items():
+        np.testing.assert_allclose(now, before[name][order], atol=1e-5, err_msg=name)
+
+
+class Holes(coterie.KMeans):
+    """Cluster 1 of 4 is nobody's."""
+
+    def assign(self, latents, head):
+        scores = super().assign(latents, head).clone()
+        scores[:, head.centers[:, 0].argmin()] = -torch.inf
+        return scores
+
+
+def test_labels_have_no_holes(blobs, tmp_path):
+    with pytest.warns(UserWarning, match="Holes uses 3 of 4 clusters"):
+        model = Holes(4, random_state=0, n_init=2).fit(blobs[0])
+    assert np.unique(model.labels_).tolist() == [0, 1, 2]
+    assert np.array_equal(model.predict(blobs[0]), model.labels_)
+    assert model.cluster_centers_[:, 0].argmin() == 3  # the one without rows comes last

@@ -5,17 +5,12 @@ import warnings
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
-from sklearn.utils import ClassifierTags, check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..data.arrays import channels_last, check_sparse, from_tensor
-from ..data.frames import check_columns, is_frame
-from ..data.options import warn
-from ..data.ranges import warn_other_unit
 from ..nets import Identity
 from ..runtime.processes import all_gather, current, sharing
 from ..runtime.rng import resolve_seed
@@ -28,8 +23,9 @@ from .labelling import Labelling
 from .paper import published
 from .params import check_params, param
 from .raw import first_rows, further_rows, remember
-from .result import check_numbers
+from .result import check_numbers, close_ranks
 from .streams import guarded_draws
+from .validate import check_rows
 
 
 class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
@@ -90,7 +86,7 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "Clusterer":
         """Learn the clusters of X. `y` exists for scikit-learn's sake and is never looked at."""
         check_params(self)
-        source = self._check(first_rows(self, X), reset=True)
+        source = check_rows(self, first_rows(self, X), reset=True)
         if source.shape[0] < self.n_clusters:
             raise ValueError(
                 f"n_samples={source.shape[0]} should be >= n_clusters={self.n_clusters}; "
@@ -125,6 +121,8 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.reject_below_ = -np.inf
         self.labels_ = self._labels(rows)
+        if close_ranks(self):
+            self.labels_ = self._labels(rows)
         for note, way_out in self._check_labels(rows):
             self.notes_.append(note)
             warnings.warn(f"{note}; {way_out}", stacklevel=3)
@@ -209,51 +207,6 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
     def _after_fit(self) -> None:
         """Attributes that can be read off network and head (also after load)."""
 
-    def _check(self, X: Any, known: bool = False, reset: bool = False) -> Any:
-        """Anything array-like -> ndarray, memory map or CSR with finite numbers (checked later).
-
-        `known`: these are the columns of the fit, whose names need not be asked for.
-        """
-        if isinstance(X, torch.Tensor):
-            X = from_tensor(X)
-        if is_frame(X):
-            check_columns(X)
-        if sp.issparse(X):
-            check_sparse(X, "X")
-        if isinstance(X, np.ndarray) and X.ndim == 4:
-            X = channels_last(X, "X", warn)
-        if isinstance(X, np.memmap) and X.ndim >= 2 and X.dtype.kind in "fiub" and X.shape[0] > 1:
-            # scikit-learn's check would read the whole file into memory
-            if not known:
-                validate_data(self, X, reset=reset, skip_check_array=True)
-            source = X
-        else:
-            how: dict = {
-                "accept_sparse": "csr",
-                "allow_nd": True,
-                "ensure_min_samples": 2 if reset else 1,
-                "dtype": None if _numeric(X) else "numeric",
-                "ensure_all_finite": False,
-            }
-            source = check_array(X, **how) if known else validate_data(self, X, reset=reset, **how)
-        if sp.issparse(source) and not source.has_canonical_format:
-            source = source.copy()  # the halves of an entry are one number
-            source.sum_duplicates()
-        if not sp.issparse(source) and source.dtype.kind not in "fiub":
-            source = source.astype(np.float32)
-        if not sp.issparse(source) and source.ndim > 4:
-            raise ValueError(
-                f"Found array with dim {source.ndim}; images are (n, h, w) or (n, h, w, c)"
-            )
-        if not reset and tuple(source.shape[1:]) != self.input_shape_:
-            raise ValueError(
-                f"X has rows of shape {tuple(source.shape[1:])}, but {type(self).__name__} was "
-                f"fitted with {self.input_shape_}; give rows of that shape"
-            )
-        if not reset and source.ndim > 2 and self.scaling_.choice == "unit":
-            warn_other_unit(source, 1 / float(self.scaling_.factor))
-        return source
-
     def _check_clusters(self, *clusters: int) -> None:
         check_is_fitted(self, "head_")
         for cluster in clusters:
@@ -265,7 +218,7 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "head_")
-        source = self._check(*further_rows(self, X))
+        source = check_rows(self, *further_rows(self, X))
         check_finite(source)
         return Rows(source, self.scaling_)
 
@@ -294,7 +247,3 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=True)
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _numeric(X: Any) -> bool:
-    return getattr(getattr(X, "dtype", None), "kind", "O") in "fiub"

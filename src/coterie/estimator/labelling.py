@@ -29,6 +29,7 @@ class Labelling(Fields):
     )
 
     scores_are_probabilities: ClassVar[bool] = True
+    cluster_axes: ClassVar[dict[str, int]] = {"centers": 0}  # of the head's tensors
 
     if TYPE_CHECKING:  # set by a fit; annotations outside would be fields of the constructor
         head_: Head
@@ -39,6 +40,13 @@ class Labelling(Fields):
     def assign(self, latents: torch.Tensor, head: Any) -> torch.Tensor:
         """(n, d) -> (n, k) scores; argmax is the label."""
         raise NotImplementedError
+
+    def _renumber(self, order: torch.Tensor) -> None:  # (k,)
+        """Make cluster order[j] cluster j, in all that the head holds of clusters."""
+        for name, axis in self.cluster_axes.items():
+            if name in self.head_:
+                tensor = getattr(self.head_, name)
+                tensor.data = tensor.data.index_select(axis, order).contiguous()
 
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
         return scores if self.scores_are_probabilities else torch.softmax(scores, 1)

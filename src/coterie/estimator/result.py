@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..train.plan import TrainingError
@@ -16,3 +17,14 @@ def check_numbers(model: Any) -> None:
                 f"{name} of the fitted {type(model).__name__} holds NaN or infinity; scale the "
                 "input (scale='auto'), or lower the learning rate"
             )
+
+
+def close_ranks(model: Any) -> bool:
+    """Number clusters that have rows before those that have none: labels without holes."""
+    used = np.unique(model.labels_)
+    if used[-1] < len(used):
+        return False
+    empty = np.setdiff1d(np.arange(model.n_clusters_), used)
+    model._renumber(torch.from_numpy(np.concatenate([used, empty])))
+    model._after_fit()
+    return True

@@ -1,6 +1,6 @@
 """CM: the Clustering Module, a one-layer autoencoder whose code is a soft assignment."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -47,6 +47,11 @@ def prior_term(shares: torch.Tensor, head: Head) -> torch.Tensor:  # (r, k) -> (
 
 class Generative:
     """What CM and C-Net share once they are trained: scores of restarts, and drawing new rows."""
+
+    cluster_axes: ClassVar[dict[str, int]] = {
+        **{"centers": 0, "spread": 0},
+        **{"encoder": 1, "encoder_bias": 1, "decoder": 1},
+    }
 
     @torch.no_grad()
     def _finish(self, context: Context) -> None:

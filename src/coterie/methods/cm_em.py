@@ -38,6 +38,7 @@ class CMEM(Clusterer):
     variants = {"r": {"init": "random", "n_init": 1}, "p": {"init": "k-means++", "n_init": 1}}
     tiny = {"n_init": 2, "max_iter": 5}
     scores_are_probabilities = False
+    cluster_axes = {"centers": 0, "log_weights": 0}
 
     init: str = param("k-means++", "starting centres", choices=("k-means++", "random"))
     alpha: float = param(10.0, "concentration of the Dirichlet prior on the weights", ge=1)

@@ -111,6 +111,7 @@ class DCN(JointClusterer):
         "r": {"init": "random"},
         "moved": {"augment": "affine"},
     }
+    cluster_axes = {"centers": 0, "counts": 0}
     tiny = {"hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "epochs": 2, "n_init": 2}
     keeps_decoder = True
 

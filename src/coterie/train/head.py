@@ -53,6 +53,11 @@ class Head(nn.Module):
             kinds[kind][name] = tensor
         return cls(kinds["param"], kinds["state"], kinds["rows"])
 
+    def add_state(self, name: str, tensor: torch.Tensor) -> None:
+        """One more tensor to keep with the model."""
+        self.kinds["state"] = sorted([*self.kinds["state"], name])
+        self.register_buffer(name, _own(tensor))
+
     def __contains__(self, name: str) -> bool:
         return any(name in names for names in self.kinds.values())
 

@@ -109,6 +109,7 @@ class ACeDeC(TwoSpaces):
         "held": {"held_variance": 3.0, "shared_pull": False},
         **{name: {"objective": name} for name in OBJECTIVES},
     }
+    cluster_axes = {"centers": 0, "counts": 0}
     tiny = {
         **{"hidden": (16,), "embedding_dim": 4, "n_init": 2},
         **{"pretrain_epochs": 2, "space_epochs": 1, "epochs": 2},

@@ -85,6 +85,7 @@ class GMM(Clusterer):
     reference = "Dempster, Laird, Rubin 1977"
     variants = {"p": {"init": "kmeans", "n_init": 1}, "r": {"init": "random", "n_init": 1}}
     scores_are_probabilities = False
+    cluster_axes = {"centers": 0, "chol": 0, "offset": 0}
 
     init: str = param("kmeans", "start of EM", choices=("kmeans", "random"))
     n_init: int = param(1, "restarts", ge=1)

@@ -86,6 +86,7 @@ class FeatureGMM(OnFeatures):
     summary = "Gaussian mixture on the features that Kith uses"
     reference = "baseline of Kith"
     scores_are_probabilities = False
+    cluster_axes = {"centers": 0, "chol": 0, "offset": 0}
 
     n_init: int = param(1, "restarts", ge=1)
 

@@ -46,6 +46,9 @@ class Transductive(Clusterer):
         clusters = torch.tensor(self.n_clusters)
         return Head(state={"known": torch.from_numpy(z), "labels": labels, "clusters": clusters})
 
+    def _renumber(self, order: torch.Tensor) -> None:
+        self.head_.labels.data = order.argsort()[self.head_.labels]
+
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
         """Half the weight on the nearest row, half on the vote of the ten nearest."""
         voters = min(VOTERS, len(head.known))

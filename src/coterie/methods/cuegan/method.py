@@ -89,6 +89,7 @@ class CueGAN(Sampling):
     }
     tiny = {"hidden": (16,), "channels": (4, 6), "steps": 5, "batch_size": 32, "n_noise": 2}
     scores_are_probabilities = False
+    cluster_axes = dict.fromkeys(("weight", "bias", "slow_weight", "slow_bias", "prior"), 0)
 
     facts = ("outside",)
 

@@ -16,13 +16,18 @@ class Sampling(StepFields, DeepClusterer):
     def _after_fit(self) -> None:
         self.prior_ = self.head_.prior.numpy()
 
+    def _renumber(self, order: torch.Tensor) -> None:
+        super()._renumber(order)
+        self.head_.add_state("codes", order)  # the generator's numbers stay
+
     def sample(self, cluster: int, n: int = 10, random_state: int = 0) -> np.ndarray:
         """n generated rows of a cluster, in the shape and the units of X: (n, *shape)."""
         self._check_clusters(cluster)
         stream = torch.Generator().manual_seed(int(random_state))
         noise = torch.randn(n, self.settings_.n_noise, generator=stream)
         with torch.inference_mode():
-            inputs = self._inputs(torch.full((n,), cluster), noise)
+            code = int(self.head_.codes[cluster]) if "codes" in self.head_ else cluster
+            inputs = self._inputs(torch.full((n,), code), noise)
             return self._to_input(self.network_.settled("generator")(inputs).numpy())
 
     def critic_values(self, X: Any) -> np.ndarray:  # (n,) float32

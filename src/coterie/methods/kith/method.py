@@ -82,6 +82,7 @@ class Kith(StepFields, DeepClusterer):
     title = "Kith"
     summary = "neighbours belong together: a graph, a small network, many heads; no pre-training"
     reference = "coterie; after SCAN (Van Gansbeke et al. 2020) and DEC"
+    cluster_axes = {"merge": 1}
     tiny = {"hidden": (16,), "embedding_dim": 8, "epochs": 12, "refine_epochs": 1, "n_neighbors": 5}
 
     words: ClassVar[int] = 5000
