@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check docs install browser clean
+.PHONY: demo test test-lowest check docs dist install browser clean
 
 install: $(STAMP)
 
@@ -33,6 +33,20 @@ check: install
 	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
+
+# The oldest versions that pyproject.toml allows, in an environment of their own
+test-lowest:
+	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
+	build/lowest/bin/python .ci/lowest.py > build/lowest/requirements.txt
+	build/lowest/bin/python -m pip install -q --disable-pip-version-check -r build/lowest/requirements.txt pytest pytest-timeout pytest-xdist hypothesis "pandas<3" "polars>=1"
+	build/lowest/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n 2 --ignore tests/docs -m "not browser and not data" $(LOWEST)
+
+# sdist and wheel into dist/, then the wheel is tried outside the source tree
+dist: install
+	rm -rf dist
+	$(BIN)/python -m build -q --outdir dist .
+	.ci/wheel $(BIN)/python
 
 # The site, into build/site, without the network: runs the tutorials; a warning or a dead link is an error
 docs: install

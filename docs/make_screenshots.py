@@ -2,7 +2,8 @@
 
     python docs/make_screenshots.py [--reports DIR]
 
-Needs Chromium with its driver, and the data sets usps, reuters_r8 and wholesale (see docs/datasets.md).
+Needs Chromium with its driver, and the data sets usps, reuters_r8 and wholesale
+(docs/datasets.md).
 Reports that are already in DIR are used as they are, so that a second go is quick.
 """
 
@@ -29,9 +30,9 @@ SHOTS = {
     "report-dark": ("reuters_r8", None, 1200, "dark"),
     "map": ("usps", "#map-section", 1200, "light"),
     "map-selected": ("usps", "#map-section", 1200, "dark"),
-    "cards-images": ("usps", "#groups", 1200, "light"),
-    "cards-text": ("reuters_r8", "#groups", 1200, "light"),
-    "cards-table": ("wholesale", "#groups", 1200, "light"),
+    "cards-images": ("usps", "#clusters", 1200, "light"),
+    "cards-text": ("reuters_r8", "#clusters", 1200, "light"),
+    "cards-table": ("wholesale", "#clusters", 1200, "light"),
     "between": ("usps", "#between", 1200, "light"),
     "trust": ("usps", "#trust", 1200, "light"),
     "training": ("usps", "#training", 1200, "light"),

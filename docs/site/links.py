@@ -18,6 +18,9 @@ class Page(HTMLParser):
         self.anchors: set[str] = set()
         self.feed(text)
 
+    def has(self, fragment: str) -> bool:
+        return not fragment or unquote(fragment) in self.anchors
+
     def handle_starttag(self, tag, attrs):
         found = {name: value or "" for name, value in attrs}
         self.anchors |= {found[name] for name in ("id", "name") if name in found}
@@ -49,9 +52,8 @@ def check(site: Path) -> list[str]:
                 target /= "index.html"
             if not target.exists():
                 wrong.append(f"{path.name}: {address} leads nowhere")
-            elif parts.fragment and target in pages:
-                if unquote(parts.fragment) not in pages[target].anchors:
-                    wrong.append(f"{path.name}: {address} names a place that is not there")
+            elif target in pages and not pages[target].has(parts.fragment):
+                wrong.append(f"{path.name}: {address} names a place that is not there")
     return sorted(set(wrong))
 
 

@@ -23,7 +23,7 @@ def test_a_report_of_a_model_and_its_rows(blobs, tmp_path):
     model = quick("kmeans").fit(X)
     path = coterie.report(model, X, tmp_path / "deep" / "page.html")
     assert path == tmp_path / "deep" / "page.html"
-    assert "120 rows in 3 groups" in path.read_text() and "coterie.load(" not in path.read_text()
+    assert "120 rows in 3 clusters" in path.read_text() and "coterie.load(" not in path.read_text()
     with pytest.raises(ValueError, match="overwrite=True"):
         coterie.report(model, X, path)
     frame = pd.DataFrame(X, columns=list("abcdef"), index=[f"r{i}" for i in range(120)])

@@ -67,14 +67,14 @@ def test_separate_groups_raise_no_doubt():
     assert sentences.warnings(f) == []
     assert sentences.warnings(f, notes=["cut short"])[0]["text"] == "Cut short."
     assert [f.verdict(j) for j in range(3)] == ["clear"] * 3
-    assert sentences.headline(f) == "600 rows in 3 groups"
+    assert sentences.headline(f) == "600 rows in 3 clusters"
 
 
 def test_one_crowd_cut_in_two_is_noticed():
     z, labels = blobs([[0, 0], [30, 0]], n=400)
     labels = np.where((labels == 0) & (z[:, 1] > 0), 2, labels)
     f = cluster_facts(z, labels)
-    assert any("no gap to group 2" in r for r in f.reasons[0])
+    assert any("no gap to cluster 2" in r for r in f.reasons[0])
     assert f.reasons[1] == []
 
 
@@ -84,7 +84,7 @@ def test_empty_collapsed_and_equal_groups_are_named():
     labels[-4:] = 1
     f = cluster_facts(z, labels, k=4)
     text = " ".join(w["text"] for w in sentences.warnings(f))
-    assert "Groups 2 and 3 got no row at all." in text
+    assert "Clusters 2 and 3 got no row at all." in text
     assert "collapsed" in text and "small: 4 rows" in text
     same = cluster_facts(np.zeros((40, 2), np.float32), np.arange(40) % 2)
     assert any("same centre" in w["text"] for w in sentences.warnings(same))
@@ -97,7 +97,7 @@ def test_torn_members_name_the_rival():
     proba[:100] = [0.5, 0.05, 0.45]
     f = cluster_facts(z, labels, proba=proba)
     assert f.reasons[0] == [
-        "50\u00a0% of its members could as well be elsewhere, mostly in group 2"
+        "50\u00a0% of its members could as well be elsewhere, mostly in cluster 2"
     ]
     assert f.rival[0] == 2 and f.rivalry[0] == pytest.approx(0.9)
 
@@ -180,7 +180,7 @@ def test_page_of_images(tmp_path):
     for part in (
         "doubts",
         "map-section",
-        "groups",
+        "clusters",
         "between",
         "spaces",
         "trust",
@@ -232,7 +232,7 @@ def test_many_groups_fold_and_empty_groups_have_cards(tmp_path):
     data = fakes.Dataset(X=z, ids=range(len(z)), kind="vector", name="many")
     text, _ = page(reporting.write(tmp_path, model, data))
     assert text.count("<details") == 60
-    assert "Group 7 got no row at all" in text
+    assert "Cluster 7 got no row at all" in text
 
 
 def test_only_the_own_classes_get_the_names_of_the_data_set(tmp_path):
@@ -365,7 +365,7 @@ def test_raw_kmeans_points_at_a_merger():
     merged = np.minimum(truth, 1)
     f = cluster_facts(z, merged)
     assert cluster_stats.raw_parts(f, truth) == {1: (0.5, 0.5)}
-    assert "Look first at group 1" in sentences.first_look(cluster_stats.raw_parts(f, truth))
+    assert "Look first at cluster 1" in sentences.first_look(cluster_stats.raw_parts(f, truth))
     assert sentences.first_look({}) == ""
 
 
@@ -379,7 +379,7 @@ def test_a_second_opinion_is_shown_where_two_results_disagree(tmp_path):
     assert "A second opinion" not in text
     model.agreement_ = 0.2
     text, _ = page(reporting.write(tmp_path, model, dataset))
-    assert "A second opinion" in text and "groups of about equal size" in text
+    assert "A second opinion" in text and "clusters of about equal size" in text
     assert "agreement 0.20" in text and text.count("<th>A") == 3
 
 

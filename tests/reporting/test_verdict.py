@@ -47,7 +47,7 @@ def test_bad_a_fit_that_had_no_time(tmp_path):
     settings = {"epochs": 1e5, "pretrain_epochs": 1e5, "time_budget": 0.3}
     model = coterie.DEC(10, random_state=0, **settings).fit(X)
     heading, reasons, lead = verdict(model, X, tmp_path)
-    assert heading == "Look twice" and "clearly in one group" not in lead
+    assert heading == "Look twice" and "clearly in one cluster" not in lead
     assert "says little here" in lead
     assert re.match(r"The time budget ended phase .* of 100000 epochs", reasons[0])
     assert any("agree with each other" in r or "not together" in r for r in reasons)
@@ -63,7 +63,7 @@ def test_bad_kith_with_a_shuffled_graph(tmp_path, monkeypatch):
     monkeypatch.setattr(kith, "neighbours", shuffled)
     X = digits()
     heading, reasons, lead = verdict(coterie.Kith(10, random_state=0).fit(X), X, tmp_path)
-    assert heading == "Look twice" and "clearly in one group" not in lead
+    assert heading == "Look twice" and "clearly in one cluster" not in lead
     assert any("agree with each other" in r or "not together" in r for r in reasons[:2])
 
 

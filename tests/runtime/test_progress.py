@@ -1,6 +1,8 @@
 """What a fit shows while it runs."""
 
+import contextlib
 import io
+import re
 import subprocess
 import sys
 
@@ -10,6 +12,10 @@ from coterie.runtime.progress import Progress, describe
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+    def told(self):
+        """What was written, without the codes for colours and the cursor."""
+        return re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", self.getvalue())
 
 
 def walk(progress):
@@ -28,11 +34,45 @@ def test_plain_lines_are_few():
     assert out.getvalue() == "pretrain: 2 epochs\na note with [brackets]\ninit\n"
 
 
-def test_terminal_shows_phases_and_numbers():
+def test_terminal_shows_one_panel():
     out = Terminal()
     walk(Progress(1, stream=out))
-    told = out.getvalue()
+    told = out.told()
     assert "pretrain" in told and "init" in told and "a note with [brackets]" in told
+    assert "\n\npretrain" not in told and "2 epochs" not in told  # no plain lines
+
+
+def test_panel_has_time_left_losses_and_sizes():
+    out = Terminal()
+    progress = Progress(1, stream=out)
+    progress.phase("train", 4, 40)
+    progress.step(20)
+    progress.epoch({"phase": "train", "epoch": 2, "kl": 0.125, "seconds": 1.0})
+    progress.sizes([0.5, 0.0, 0.3, 0.2])
+    panel = progress._display
+    panel.begun -= 60  # half of the steps took a minute
+    panel.live.refresh()
+    progress.close()
+    told = out.told()
+    assert "50%" in told and "1:00 left" in told and "kl 0.125" in told and "epoch 2 of 4" in told
+    assert "3 clusters" in told and "████████████  50%" in told
+
+
+def test_panel_of_many_clusters_is_short():
+    out = Terminal()
+    progress = Progress(1, stream=out)
+    progress.phase("train", 1, 1)
+    progress.sizes([1 / 300] * 300)
+    progress.close()
+    assert len(out.told().splitlines()) < 30 and "20 largest" in out.told()
+
+
+def test_panel_of_a_fit_that_broke_has_no_tick():
+    out = Terminal()
+    with contextlib.suppress(ValueError), Progress(1, stream=out) as progress:
+        progress.phase("train", 1, 10)
+        raise ValueError
+    assert "✓" not in out.told()
 
 
 def test_callback_gets_the_record():

@@ -32,6 +32,7 @@ COMMANDS = {
     "bench": "run a campaign over data sets, methods and seeds; show the results",
     "paper": "tables and figures of the papers: what is missing, run it, show it",
     "demo": "cluster scikit-learn's digits with the default method",
+    "completion": "print a script that completes commands in a shell",
 }
 
 SHOWN: list[str] = []  # notices of this command
@@ -42,9 +43,11 @@ Deep clustering: an embedding and the clusters, learned together.
 
 {commands}
 
+examples:
   coterie fit photos/ --clusters 12 --out runs/photos
   coterie predict runs/photos new-photos/ --out labels.csv
-  coterie COMMAND --help tells more; coterie fit --method M --help lists the options of a method
+
+coterie COMMAND --help tells more; coterie fit --method M --help lists the options of a method
 
 options: --version, --help, --debug (show the traceback of an error)
 """
@@ -75,13 +78,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        lines = (f"  {name:<10}{text}" for name, text in COMMANDS.items())
+        lines = (f"  {name:<12}{text}" for name, text in COMMANDS.items())
         print(HELP.format(commands="\n".join(lines)), end="")
         return 0
     if argv[0] == "--version":
-        from importlib.metadata import version
+        from coterie import __version__
 
-        print(f"coterie {version('coterie')}")
+        print(f"coterie {__version__}")
         return 0
     command, rest = argv[0], argv[1:]
     if command not in COMMANDS:

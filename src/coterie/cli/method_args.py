@@ -9,6 +9,8 @@ from coterie.estimator.params import member_type, simple_types
 from coterie.runtime.duration import seconds
 from coterie.runtime.hints import did_you_mean
 
+from .examples import epilog
+
 # fields that have a flag of their own, or that only make sense in Python
 OWN = {"n_clusters", "random_state", "verbose", "checkpoint_dir", "callback", "time_budget"}
 # names that other programs have for an option of ours
@@ -30,6 +32,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args, **kwargs):
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("epilog", epilog(kwargs.get("prog", "")))
         super().__init__(*args, allow_abbrev=False, **kwargs)
 
     def error(self, message):

@@ -7,7 +7,11 @@ from .source import known_labels, reload
 
 
 def run(argv: list[str]) -> int:
-    parser = Parser(prog="coterie report", usage="coterie report RUN [--labels FILE|COLUMN]")
+    parser = Parser(
+        prog="coterie report",
+        usage="coterie report RUN [--labels FILE|COLUMN]",
+        description="Write report.html into the run folder: one page that opens anywhere.",
+    )
     parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
     parser.add_argument(
         "--labels",

@@ -1,4 +1,4 @@
-"""The cards of all groups, ready for the template."""
+"""The cards of all clusters, ready for the template."""
 
 import numpy as np
 
@@ -10,11 +10,11 @@ from .row_pictures import data_uri
 
 BADGES = {"clear": "clear", "check": "look twice", "doubtful": "doubtful", "empty": "empty"}
 TRUST = {"empty": 0, "doubtful": 1, "check": 2, "clear": 3}
-MANY = 40  # above this many groups each card shows fewer and smaller pictures
+MANY = 40  # above this many clusters each card shows fewer and smaller pictures
 
 
 def deck(facts, model, dataset, canvas, seed=0, parts=None):
-    """One dict per group with everything that its card shows."""
+    """One dict per cluster with everything that its card shows."""
     describe = {
         "image": _images,
         "text": _texts,
@@ -66,7 +66,7 @@ def _confidence(facts, j):
         return None
     values = facts.confidence[facts.labels == j]
     bars = np.histogram(values, bins=20, range=(0, 1))[0]
-    title = f"confidence in group {j}, from 0 to 1; median {np.median(values):.2f}"
+    title = f"confidence in cluster {j}, from 0 to 1; median {np.median(values):.2f}"
     return charts.histogram(bars.tolist(), title, slot(j))
 
 
@@ -154,7 +154,7 @@ def _title(facts, row):
         return f"{facts.noun} {facts.ids[row]}"
     return (
         f"{facts.noun} {facts.ids[row]}, confidence {facts.confidence[row]:.2f}, "
-        f"second choice group {facts.rival[row]}"
+        f"second choice cluster {facts.rival[row]}"
     )
 
 

@@ -31,12 +31,12 @@ def join(parts):
 
 
 def size_bar(sizes):
-    """All groups side by side, as wide as they are large; a click selects one."""
+    """All clusters side by side, as wide as they are large; a click selects one."""
     total, x, parts = max(1, int(sum(sizes))), 0.0, []
     for j, size in enumerate(sizes):
         width = 1000 * int(size) / total
         if width > 0:
-            name = f"group {j}: {int(size):,}"
+            name = f"cluster {j}: {int(size):,}"
             rect = tag(
                 "rect",
                 tag("title", name),
@@ -49,7 +49,7 @@ def size_bar(sizes):
             )
             parts.append(rect)
         x += width
-    return svg(1000, 28, join(parts), "Sizes of the groups", "stretch")
+    return svg(1000, 28, join(parts), "Sizes of the clusters", "stretch")
 
 
 def histogram(counts, title, slot_=None, width=150, height=36, ends=None):

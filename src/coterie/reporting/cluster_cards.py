@@ -1,4 +1,4 @@
-"""One card per group: who is in it, and what sets it apart."""
+"""One card per cluster: who is in it, and what sets it apart."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ LINE = 240  # characters of a text shown on a card
 
 
 def members(facts, j, typical=12, border=6, random=6, seed=0):
-    """Rows of group `j`: nearest its middle, most torn, and drawn at random without overlap."""
+    """Rows of cluster `j`: nearest its middle, most torn, and drawn at random without overlap."""
     rows = np.flatnonzero(facts.labels == j)
     if not len(rows):
         return {"typical": [], "borderline": [], "random": []}
@@ -39,9 +39,9 @@ def clip(text, most=LINE):
 
 
 def top_terms(texts, labels, k, most=10, seed=0):
-    """Per group, the words that are frequent in it and rare elsewhere .
+    """Per cluster, the words that are frequent in it and rare elsewhere .
 
-    The weight of a word is its part in the Kullback-Leibler divergence of the group's words from
+    The weight of a word is its part in the Kullback-Leibler divergence of the cluster's words from
     all words, so a word that everybody uses counts little however frequent it is.
     """
     rows = sample_rows(len(texts), TEXT_ROWS, seed)
@@ -55,14 +55,14 @@ def top_terms(texts, labels, k, most=10, seed=0):
         counts: Any = words.fit_transform([str(texts[i]) for i in rows])
     except ValueError:  # nothing but stop words
         return [[] for _ in range(k)]
-    counts.data = np.minimum(counts.data, 3)  # one long text should not speak for its group
-    group = sp.csr_matrix(
+    counts.data = np.minimum(counts.data, 3)  # one long text should not speak for its cluster
+    cluster = sp.csr_matrix(
         (np.ones(len(rows)), (labels[rows], np.arange(len(rows)))), (k, len(rows))
     )
-    per_group = np.asarray((group @ counts).todense(), dtype=np.float64)
+    per_group = np.asarray((cluster @ counts).todense(), dtype=np.float64)
     frequency = per_group / np.maximum(per_group.sum(1, keepdims=True), 1)
     overall = per_group.sum(0) / max(1.0, per_group.sum())
-    with np.errstate(divide="ignore", invalid="ignore"):  # a word that a group never uses
+    with np.errstate(divide="ignore", invalid="ignore"):  # a word that a cluster never uses
         weight = np.nan_to_num(frequency * np.log(frequency / overall), nan=0.0)
     names = words.get_feature_names_out()
     out = []
@@ -74,11 +74,11 @@ def top_terms(texts, labels, k, most=10, seed=0):
 
 
 def effect_sizes(X, labels, k):  # (n, d), (n,) -> (k, d)
-    """Cohen's d of every column, each group against the rest. Dense or sparse."""
+    """Cohen's d of every column, each cluster against the rest. Dense or sparse."""
     n = X.shape[0]
-    group = sp.csr_matrix((np.ones(n), (labels, np.arange(n))), (k, n))
+    cluster = sp.csr_matrix((np.ones(n), (labels, np.arange(n))), (k, n))
     square = X.multiply(X) if sp.issparse(X) else X * X
-    total, total2 = _dense(group @ X), _dense(group @ square)
+    total, total2 = _dense(cluster @ X), _dense(cluster @ square)
     count = np.bincount(labels, minlength=k)[:, None].astype(float)
     rest = n - count
     mean_in, mean_out = _ratio(total, count), _ratio(total.sum(0) - total, rest)
@@ -92,7 +92,7 @@ def effect_sizes(X, labels, k):  # (n, d), (n,) -> (k, d)
 
 
 def feature_card(X, labels, columns, d, j, most=5, seed=0):
-    """The columns that set group `j` apart, with its mean against the others', and a rule."""
+    """The columns that set cluster `j` apart, with its mean against the others', and a rule."""
     order = np.argsort(-abs(d[j]), kind="stable")[:most]
     order = [int(i) for i in order if abs(d[j, i]) >= 0.2]
     inside = labels == j
@@ -111,9 +111,9 @@ def feature_card(X, labels, columns, d, j, most=5, seed=0):
 
 
 def rule(X, labels, columns, d, j, seed=0) -> dict[str, Any] | None:
-    """Two questions at most that pick out group `j`, and how well they do.
+    """Two questions at most that pick out cluster `j`, and how well they do.
 
-    Returns None when no rule catches at least a third of the group.
+    Returns None when no rule catches at least a third of the cluster.
     """
     rows = sample_rows(X.shape[0], RULE_ROWS, seed)
     inside = labels[rows] == j
@@ -126,7 +126,7 @@ def rule(X, labels, columns, d, j, seed=0) -> dict[str, Any] | None:
     leaf = tree.apply(block)
     hits = {v: (inside & (leaf == v)).sum() for v in np.unique(leaf)}
 
-    def quality(v):  # F1: both catching the group and catching little else
+    def quality(v):  # F1: both catching the cluster and catching little else
         return 2 * hits[v] / (inside.sum() + (leaf == v).sum())
 
     chosen = max(hits, key=quality)

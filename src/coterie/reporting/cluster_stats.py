@@ -12,7 +12,7 @@ from .maps import sample_rows
 
 NO_BREAK = "\u00a0"  # a space at which no line ends
 LEAST_ROWS = 20  # fewer have no neighbourhoods
-LINKS = 10  # links of nearest rows across a border below which nothing joins two groups
+LINKS = 10  # links of nearest rows across a border below which nothing joins two clusters
 SILHOUETTE_ROWS = 4000
 BORDER = 0.5  # a row is borderline when its second choice has at least half the first one's weight
 NO_GAP = 0.85  # density half-way between two centres, relative to the density at the centres
@@ -22,7 +22,7 @@ NOUNS = {"image": "picture", "text": "text", "table": "row", "vector": "row"}
 
 @dataclass
 class Facts:
-    """The numbers behind the page. Groups without members keep their place with size 0."""
+    """The numbers behind the page. Clusters without members keep their place with size 0."""
 
     n: int
     k: int
@@ -35,12 +35,12 @@ class Facts:
     rival: np.ndarray  # (n,) the second choice
     z: np.ndarray  # (n, d)
     sizes: np.ndarray  # (k,)
-    centers: np.ndarray  # (k, d) means of the members, nan for empty groups
+    centers: np.ndarray  # (k, d) means of the members, nan for empty clusters
     silhouette: np.ndarray  # (k,) mean over a sample, nan where unknown
-    nearest: list = field(default_factory=list)  # per group: [(other, distance, gap), ...]
-    reasons: list = field(default_factory=list)  # per group: why to look twice
+    nearest: list = field(default_factory=list)  # per cluster: [(other, distance, gap), ...]
+    reasons: list = field(default_factory=list)  # per cluster: why to look twice
     ground: Ground | None = None  # the data's own features; None where nothing can be compared
-    left_out: int = 0  # rows with the label -1, here in the group that they would have had
+    left_out: int = 0  # rows with the label -1, here in the cluster that they would have had
 
     @property
     def noun(self):
@@ -146,7 +146,7 @@ def _silhouette(z, labels, k, seed):
 
 
 def _nearest(facts, most=3):
-    """The nearest groups of each, with the gap between them (see `gap`)."""
+    """The nearest clusters of each, with the gap between them (see `gap`)."""
     centers = facts.centers
     squares = (centers**2).sum(1)
     distance = np.sqrt(np.maximum(squares[:, None] + squares - 2 * centers @ centers.T, 0))
@@ -172,8 +172,8 @@ def _nearest(facts, most=3):
 def gap(za, zb, a, b):  # (na, d), (nb, d), (d,), (d,) -> float
     """How crowded it is half-way between two centres, relative to the centres themselves.
 
-    Both groups are projected on the line through their centres. Near 0 there is empty space
-    between the groups; at 1 and more nothing separates them: one crowd that was cut in two.
+    Both clusters are projected on the line through their centres. Near 0 there is empty space
+    between the clusters; at 1 and more nothing separates them: one crowd that was cut in two.
     """
     line = b - a
     length = float(line @ line)
@@ -186,7 +186,7 @@ def gap(za, zb, a, b):  # (na, d), (nb, d), (d,), (d,) -> float
 
 
 def raw_parts(facts, raw_labels):
-    """Groups that plain k-means on the data themselves cuts apart: {group: (largest part, second)}.
+    """Clusters that plain k-means on the data cuts apart: {cluster: (largest part, second)}.
 
     Not a reason to distrust (better methods differ from k-means), but the place to look first:
     an embedding is shaped by its method and shows even a wrong merger as one tidy island.
@@ -200,16 +200,16 @@ def raw_parts(facts, raw_labels):
 
 
 def _apart(facts):
-    """Pairs of groups that hardly any two nearest rows join.
+    """Pairs of clusters that hardly any two nearest rows join.
 
-    `gap` looks along a line: groups that are not round can overlap there and have a gap.
+    `gap` looks along a line: clusters that are not round can overlap there and have a gap.
     """
     borders = facts.ground.borders(facts.labels) if facts.ground else []
     return {frozenset((a, b)) for _, links, a, b in borders if links < LINKS}
 
 
 def _reasons(facts, j, apart):
-    """Plain words on why group `j` deserves a second look."""
+    """Plain words on why cluster `j` deserves a second look."""
     size = int(facts.sizes[j])
     if size == 0:
         return ["nothing was put here"]
@@ -217,20 +217,20 @@ def _reasons(facts, j, apart):
     if size < max(3, 0.25 * facts.n / facts.k):
         reasons.append(f"small: {count(size, facts.noun)}, less than a quarter of an equal share")
     elif facts.k > 2 and size > 0.5 * facts.n:
-        reasons.append(f"holds {percent(size / facts.n)} of everything; may hide several groups")
+        reasons.append(f"holds {percent(size / facts.n)} of everything; may hide several clusters")
     mine = facts.labels == j
     torn = float((facts.rivalry[mine] >= BORDER).mean())
     if torn > 0.3:
         rivals = np.bincount(facts.rival[mine & (facts.rivalry >= BORDER)], minlength=facts.k)
         reasons.append(
             f"{percent(torn)} of its members could as well be elsewhere, "
-            f"mostly in group {int(rivals.argmax())}"
+            f"mostly in cluster {int(rivals.argmax())}"
         )
     crowded = [i for i, _, g in facts.nearest[j] if g > NO_GAP and frozenset((i, j)) not in apart]
     if crowded:
-        reasons.append(f"no gap to {groups(crowded)}: may be one group cut in two")
+        reasons.append(f"no gap to {cluster_list(crowded)}: may be one cluster cut in two")
     if facts.silhouette[j] < 0.05:
-        reasons.append("loose: its members are no closer to each other than to other groups")
+        reasons.append("loose: its members are no closer to each other than to other clusters")
     return reasons
 
 
@@ -238,14 +238,14 @@ def count(n, noun):
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
-def groups(numbers, most=6):
-    """ "group 3", "groups 3 and 8", "groups 1, 2, 3, 4, 5, 6 and 9 more"."""
+def cluster_list(numbers, most=6):
+    """ "cluster 3", "clusters 3 and 8", "clusters 1, 2, 3, 4, 5, 6 and 9 more"."""
     numbers = [str(int(i)) for i in numbers]
     if len(numbers) == 1:
-        return f"group {numbers[0]}"
+        return f"cluster {numbers[0]}"
     if len(numbers) > most:
-        return f"groups {', '.join(numbers[:most])} and {len(numbers) - most} more"
-    return f"groups {', '.join(numbers[:-1])} and {numbers[-1]}"
+        return f"clusters {', '.join(numbers[:most])} and {len(numbers) - most} more"
+    return f"clusters {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 def percent(share):

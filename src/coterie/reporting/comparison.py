@@ -84,8 +84,8 @@ def results_of(models, dataset, labels=None):
         models = {key: [m for m, k in zip(models, keys) if k == key] for key in keys}
     truth = dataset.labels if labels is None else np.unique(labels, return_inverse=True)[1]
     out = []
-    for name, group in models.items():
-        for model in group if isinstance(group, (list, tuple)) else [group]:
+    for name, members in models.items():
+        for model in members if isinstance(members, (list, tuple)) else [members]:
             found = np.asarray(model.labels_)
             if found.shape != (len(dataset),):
                 raise ValueError(
@@ -146,7 +146,7 @@ def _sentences(grouped, results):
             + (f", {worst} least ({steady[worst]:.2f})." if best != worst else ".")
         )
         out.append(
-            "A method that changes its mind with the seed has not found stable groups in these "
+            "A method that changes its mind with the seed has not found stable clusters in these "
             "data, however good a single score looks."
         )
     else:
@@ -233,9 +233,9 @@ def _agreement(results):
 
 
 def match(labels, reference):
-    """Rename groups so that they overlap most with the reference: equal colours, equal groups.
+    """Rename clusters so that they overlap most with the reference: equal colours, equal clusters.
 
-    Rows that belong nowhere (-1) are one more group.
+    Rows that belong nowhere (-1) are one more cluster.
     """
     a, b = np.asarray(labels), np.asarray(reference)
     most = int(max(a.max(), b.max())) + 1

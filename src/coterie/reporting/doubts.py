@@ -1,23 +1,23 @@
 """Doubts that rest on the data's own features, not on the embedding that the method made.
 
-Every method finds its groups tidy in the space that it shaped for them. Here a result meets
+Every method finds its clusters tidy in the space that it shaped for them. Here a result meets
 clusterings of other families and the graph of nearest neighbours (`coterie.common_ground.Ground`).
 """
 
-from .cluster_stats import LINKS, groups, percent
+from .cluster_stats import LINKS, cluster_list, percent
 
-DIVIDED = "another method divides it"  # on the card of a group; the page says more
+DIVIDED = "another method divides it"  # on the card of a cluster; the page says more
 HALF = 0.5  # as many neighbours together as others keep, or as many links: clearly less
-PART = 0.15  # share of a group that makes a division more than a few stray rows
+PART = 0.15  # share of a cluster that makes a division more than a few stray rows
 ALONE = 0.4  # agreement with the nearest other family below which a result stands alone
 UNITED = 0.6  # agreement of two families that have found the same
 BETTER = 0.2  # by so much they agree better with each other than with the result
 
 
-def ground_doubts(ground, labels):  # (n,) -> list of (text, groups)
-    """What speaks against a result, worst first, each with the groups that it is about."""
+def ground_doubts(ground, labels):  # (n,) -> list of (text, clusters)
+    """What speaks against a result, worst first, each with the clusters that it is about."""
     out = [_scattered(ground, labels), _alone(ground, labels)]
-    if out[0] is None:  # where rows are scattered, every group is divided
+    if out[0] is None:  # where rows are scattered, every cluster is divided
         out.append(_divided(ground, labels))
     return [doubt for doubt in out if doubt]
 
@@ -30,13 +30,13 @@ def _scattered(ground, labels):
         return None
     return (
         f"rows that are alike are not together: beyond chance, {percent(max(mine, 0))} of a row's "
-        f"nearest rows share its group, where {name} reaches {percent(best)}",
+        f"nearest rows share its cluster, where {name} reaches {percent(best)}",
         [],
     )
 
 
 def _alone(ground, labels):
-    """Does another family find these groups, or do the others agree on different ones?"""
+    """Does another family find these clusters, or do the others agree on different ones?"""
     mine = ground.agreement(labels)
     nearest = max(mine, key=mine.__getitem__)
     pair, united = ground.united()
@@ -49,7 +49,7 @@ def _alone(ground, labels):
         )
     if mine[nearest] < ALONE:
         return (
-            f"no other family of methods finds these groups: the nearest, {nearest}, agrees by "
+            f"no other family of methods finds these clusters: the nearest, {nearest}, agrees by "
             f"{mine[nearest]:.2f} of 1",
             [],
         )
@@ -57,7 +57,7 @@ def _alone(ground, labels):
 
 
 def _divided(ground, labels):
-    """A group inside which others draw a clearer line than the one between two groups here."""
+    """A cluster inside which others draw a clearer line than the one between two clusters here."""
     borders = ground.borders(labels)
     if not borders:
         return None
@@ -67,8 +67,8 @@ def _divided(ground, labels):
         return None
     cut, j, share, name = min(splits)
     return (
-        f"group {j} may be two: {name} divides it ({percent(share)} and "
+        f"cluster {j} may be two: {name} divides it ({percent(share)} and "
         f"{percent(1 - share)}) where {percent(cut)} of the links between nearest rows cross, "
-        f"less than the {percent(border)} between {groups((min(a, b), max(a, b)))}",
+        f"less than the {percent(border)} between {cluster_list((min(a, b), max(a, b)))}",
         [j],
     )

@@ -7,11 +7,11 @@ import numpy as np
 from .row_pictures import data_uri, strip
 
 STEPS = 9
-ALL_PAIRS = 20  # up to this many groups every pair is drawn, above only near neighbours
+ALL_PAIRS = 20  # up to this many clusters every pair is drawn, above only near neighbours
 
 
 def centers(model, canvas):
-    """One picture per group of what the model takes as its middle, or None."""
+    """One picture per cluster of what the model takes as its middle, or None."""
     if not _draws(model, canvas) or not hasattr(model, "centers_in_input_space"):
         return None
     found = _pictures_or_none(model.centers_in_input_space)
@@ -38,7 +38,7 @@ def paths(model, canvas, facts):
 
 
 def samples(model, canvas, facts, n=12):
-    """Pictures that a generating model draws for each group, or None."""
+    """Pictures that a generating model draws for each cluster, or None."""
     if not _draws(model, canvas) or not hasattr(model, "sample"):
         return None
     out = []
@@ -68,8 +68,8 @@ def spaces(model, X, canvas, facts, examples=8):
     part = np.asarray(X[rows[:examples]])
     out["rows"].append(("the pictures", data_uri(strip(canvas.draw(part, 64)))))
     for space, name in (
-        ("cluster", "rebuilt from the cluster space alone: what makes the group"),
-        ("shared", "rebuilt from the shared space alone: what varies inside every group"),
+        ("cluster", "rebuilt from the cluster space alone: what makes the cluster"),
+        ("shared", "rebuilt from the shared space alone: what varies inside every cluster"),
     ):
         made = _pictures_or_none(model.reconstruct, part, space=space)
         if made is not None:

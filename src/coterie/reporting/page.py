@@ -20,7 +20,7 @@ from .doubts import DIVIDED, ground_doubts
 from .encode import b64, bytes_of, pack_ids, policy
 from .row_pictures import Canvas, sprites
 
-FOLD = 24  # above this many groups the cards are closed until asked for
+FOLD = 24  # above this many clusters the cards are closed until asked for
 TEXT_BYTES = 4_000_000  # what hover lines of texts may take
 
 
@@ -176,16 +176,16 @@ def breakable(name):
 
 
 def pack_map(xy, labels):
-    """Coordinates on a 16-bit grid, and a place for each group's number."""
+    """Coordinates on a 16-bit grid, and a place for each cluster's number."""
     grid = maps.quantize(xy)
     tags = []
     for j in np.unique(labels):
         rows = np.flatnonzero(labels == j)
         middle = np.median(grid[rows], axis=0)
-        # a member near the middle, so that the number stands on its own group
+        # a member near the middle, so that the number stands on its own cluster
         at = grid[rows[np.argmin(((grid[rows] - middle) ** 2).sum(1))]]
-        tags.append({"group": int(j), "x": int(at[0]), "y": int(at[1])})
-    tags.sort(key=lambda t: -int((labels == t["group"]).sum()))
+        tags.append({"cluster": int(j), "x": int(at[0]), "y": int(at[1])})
+    tags.sort(key=lambda t: -int((labels == t["cluster"]).sum()))
     return {"xy": b64(grid), "tags": tags}
 
 

@@ -10,8 +10,8 @@ from .cluster_stats import percent
 
 NOT_LOSSES = {"phase", "epoch", "step", "seconds", "rows_per_second"}
 CANDIDATES = {
-    "direct": "groups of about equal size",
-    "merged": "groups of free size",
+    "direct": "clusters of about equal size",
+    "merged": "clusters of free size",
     "kmeans": "k-means",
     "mixture": "a mixture of Gaussians",
     "spectral": "spectral clustering",
@@ -24,7 +24,9 @@ CLASSES = 40  # columns of the table against known labels
 
 def tiles(facts, model):
     """Five numbers for the first glance."""
-    asked = f"groups of {facts.k} asked for" if facts.used != facts.k else "groups, as asked for"
+    asked = (
+        f"clusters of {facts.k} asked for" if facts.used != facts.k else "clusters, as asked for"
+    )
     out = [{"value": facts.used, "name": asked}]
     sizes = facts.sizes[facts.sizes > 0]
     spread = f"{percent(sizes.min() / facts.n)} – {percent(sizes.max() / facts.n)}"
@@ -48,11 +50,11 @@ def duration(seconds):
 
 def cards_note(facts):
     typical = {
-        "image": "Typical members lie nearest the middle of their group, borderline ones are torn "
-        "between two groups, random ones show what the group is really like. "
+        "image": "Typical members lie nearest the middle of their cluster, borderline ones "
+        "are torn between two clusters, random ones show what the cluster is really like. "
         "Click a picture to find it on the map.",
-        "text": "The words are frequent in the group and rare elsewhere; larger words count more.",
-        "table": "Effect compares the group with everything else in standard deviations: "
+        "text": "Words frequent in the cluster and rare elsewhere; larger ones count more.",
+        "table": "Effect compares the cluster with everything else in standard deviations: "
         "bars to the right mean higher, to the left lower.",
     }
     return typical.get(facts.kind, typical["table"])
@@ -166,7 +168,7 @@ def cost(model):
 
 
 def evaluation(facts, labels, dataset):
-    """Scores and a table of groups against known classes; None without labels."""
+    """Scores and a table of clusters against known classes; None without labels."""
     if labels is None:
         return None
     from coterie import metrics
@@ -182,7 +184,7 @@ def evaluation(facts, labels, dataset):
     own = names and np.array_equal(labels, dataset.labels) and classes.max() < len(names)
     shown = [str(names[c] if own else c) for c in classes]
     table = np.zeros((facts.k, len(classes)), int)
-    np.add.at(table, (facts.labels, codes), 1)  # rows with -1 in the group that comes nearest
+    np.add.at(table, (facts.labels, codes), 1)  # rows with -1 in the cluster that comes nearest
     kept = np.argsort(-table.sum(0), kind="stable")[:CLASSES] if len(classes) > CLASSES else None
     columns = range(len(classes)) if kept is None else np.sort(kept)
     rows = _heat_rows(table, columns)
@@ -204,7 +206,7 @@ def evaluation(facts, labels, dataset):
 def second_opinion(facts, model):
     """The other clustering that a model kept, where it differs much from the chosen one, or None.
 
-    A table of this result's groups against the other's, which are named A0, A1, ...
+    A table of this result's clusters against the other's, which are named A0, A1, ...
     """
     kept = getattr(model, "candidates_", None)
     alike = getattr(model, "agreement_", 1.0)

@@ -1,14 +1,14 @@
-"""The headline in plain sentences: how many groups, how big, which to distrust and why."""
+"""The headline in plain sentences: how many clusters, how big, which to distrust and why."""
 
 import numpy as np
 
-from .cluster_stats import BORDER, count, groups, percent
+from .cluster_stats import BORDER, cluster_list, count, percent
 from .doubts import DIVIDED
 
 
 def headline(facts):
     """One sentence that says what was done."""
-    return f"{count(facts.n, facts.noun)} in {facts.used} group{'' if facts.used == 1 else 's'}"
+    return f"{count(facts.n, facts.noun)} in {facts.used} cluster{'' if facts.used == 1 else 's'}"
 
 
 def sentences(facts, title, baselines, doubtful=False):
@@ -20,18 +20,18 @@ def sentences(facts, title, baselines, doubtful=False):
     if facts.left_out:
         share = percent(facts.left_out / facts.n)
         out.append(
-            f"{count(facts.left_out, facts.noun)} ({share}) fit no group well: their label is -1. "
-            "On this page they stand in the group that comes nearest."
+            f"{count(facts.left_out, facts.noun)} ({share}) fit no cluster well: their label is "
+            "-1. On this page they stand in the cluster that comes nearest."
         )
     if doubtful:
         out.append("How sure the method is of itself says little here: see below why.")
     elif facts.has_rivals:
         torn = float((facts.rivalry >= BORDER).mean())
         out.append(
-            f"{percent(1 - torn)} of the {facts.noun}s sit clearly in one group; "
+            f"{percent(1 - torn)} of the {facts.noun}s sit clearly in one cluster; "
             f"{percent(torn)} lie near a border and could as well belong to another."
             if torn >= 0.005
-            else f"Nearly every {facts.noun} sits clearly in one group."
+            else f"Nearly every {facts.noun} sits clearly in one cluster."
         )
     raw = next((b for b in baselines if b["key"] == "raw"), None)
     if raw:
@@ -41,9 +41,9 @@ def sentences(facts, title, baselines, doubtful=False):
 
 def _made(facts, title):
     asked = "" if facts.used == facts.k else f" ({facts.k} were asked for)"
-    groups_word = "group" if facts.used == 1 else "groups"
+    clusters_word = "cluster" if facts.used == 1 else "clusters"
     return (
-        f"{title} sorted {count(facts.n, facts.noun)} into {facts.used} {groups_word} of things "
+        f"{title} sorted {count(facts.n, facts.noun)} into {facts.used} {clusters_word} of things "
         f"that look alike to it{asked}. Nobody told it what to look for; "
         "the numbers are names, not ranks."
     )
@@ -52,15 +52,15 @@ def _made(facts, title):
 def _sizes(facts):
     sizes = facts.sizes[facts.sizes > 0]
     if len(sizes) < 2:
-        return f"All {facts.noun}s ended in one group, so nothing was told apart."
+        return f"All {facts.noun}s ended in one cluster, so nothing was told apart."
     big, small = int(facts.sizes.argmax()), int(np.flatnonzero(facts.sizes == sizes.min())[0])
     ratio = sizes.max() / sizes.min()
     word = "about equal" if ratio < 1.6 else "of similar size" if ratio < 3 else "of unequal size"
     if ratio == 1:
-        return f"The groups are of equal size, each with {percent(sizes[0] / facts.n)}."
+        return f"The clusters are of equal size, each with {percent(sizes[0] / facts.n)}."
     return (
-        f"The groups are {word}: the largest (group {big}) holds "
-        f"{percent(sizes.max() / facts.n)}, the smallest (group {small}) "
+        f"The clusters are {word}: the largest (cluster {big}) holds "
+        f"{percent(sizes.max() / facts.n)}, the smallest (cluster {small}) "
         f"{percent(sizes.min() / facts.n)}."
     )
 
@@ -68,7 +68,7 @@ def _sizes(facts):
 def _against(agreement):
     if agreement > 0.85:
         return (
-            "Plain k-means on the data themselves finds nearly the same groups "
+            "Plain k-means on the data themselves finds nearly the same clusters "
             f"(agreement {agreement:.2f} of 1), so a simpler method may do."
         )
     if agreement > 0.5:
@@ -83,7 +83,7 @@ def _against(agreement):
 
 
 def warnings(facts, history=(), notes=(), seen=()):
-    """Things to distrust, worst first: dicts with level (bad, look), text and groups.
+    """Things to distrust, worst first: dicts with level (bad, look), text and clusters.
 
     `notes` are what the fit itself had to say, `seen` the doubts of `ground_doubts`.
     """
@@ -91,11 +91,11 @@ def warnings(facts, history=(), notes=(), seen=()):
     out += [_warn("bad", f"{text}.", numbers) for text, numbers in seen]
     empty = np.flatnonzero(facts.sizes == 0)
     if len(empty):
-        out.append(_warn("bad", f"{groups(empty)} got no {facts.noun} at all.", empty))
+        out.append(_warn("bad", f"{cluster_list(empty)} got no {facts.noun} at all.", empty))
     big = int(facts.sizes.argmax())
     if facts.k > 2 and facts.sizes[big] > 0.5 * facts.n:
         share = percent(facts.sizes[big] / facts.n)
-        text = f"group {big} holds {share} of everything; the method may have collapsed."
+        text = f"cluster {big} holds {share} of everything; the method may have collapsed."
         out.append(_warn("bad", text, [big]))
     if facts.k > 2 and facts.has_rivals and facts.confidence.mean() < 1.5 / facts.k:
         text = "the soft assignments are almost flat, so the confidence says little here."
@@ -107,7 +107,7 @@ def warnings(facts, history=(), notes=(), seen=()):
         for i, _, gap in facts.nearest[j]:
             pair = (min(i, j), max(i, j))
             if gap == np.inf and pair not in seen:
-                text = f"{groups(pair)} have the same centre."
+                text = f"{cluster_list(pair)} have the same centre."
                 out.append(_warn("bad", text, pair))
             seen.add(pair)
     doubtful = [j for j in range(facts.k) if facts.verdict(j) == "doubtful"]
@@ -116,10 +116,10 @@ def warnings(facts, history=(), notes=(), seen=()):
         # its size, and that others divide it, were said above
         reasons = [r for r in facts.reasons[j] if not r.startswith("holds") and r != DIVIDED]
         if reasons:
-            out.append(_warn("look", f"group {j}: {'; '.join(reasons)}.", [j]))
+            out.append(_warn("look", f"cluster {j}: {'; '.join(reasons)}.", [j]))
     if len(doubtful + check) > 8:
         rest = (doubtful + check)[8:]
-        out.append(_warn("look", f"{groups(rest)}: see their cards.", rest[:6]))
+        out.append(_warn("look", f"{cluster_list(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
     told = [note for note in notes if not starved(note) and not note.startswith("taken:")]
@@ -133,15 +133,19 @@ def starved(note):
 
 
 def first_look(parts):
-    """Where to look even if nothing seems wrong; empty without such groups."""
+    """Where to look even if nothing seems wrong; empty without such clusters."""
     if not parts:
         return ""
     worst = sorted(parts, key=lambda j: parts[j][0])[:4]
     return (
-        f"Look first at {groups(sorted(worst))}: plain k-means on the data themselves cuts "
+        f"Look first at {cluster_list(sorted(worst))}: plain k-means on the data themselves cuts "
         f"{'it' if len(worst) == 1 else 'them'} apart, so more than one kind may be inside."
     )
 
 
 def _warn(level, text, numbers):
-    return {"level": level, "text": text[0].upper() + text[1:], "groups": [int(i) for i in numbers]}
+    return {
+        "level": level,
+        "text": text[0].upper() + text[1:],
+        "clusters": [int(i) for i in numbers],
+    }

@@ -1,16 +1,14 @@
 """The one wrapper around progress display and callbacks.
 
 The engine reports phases, steps and epochs; this file decides what a person sees of it:
-nothing (``verbose=0``), a live bar on a terminal, or a plain line every few seconds elsewhere.
+nothing (``verbose=0``), a live panel on a terminal, or a plain line every few seconds elsewhere.
 """
 
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 PLAIN_SECONDS = 5.0  # a log file wants a sign of life, not a flood
-LIVE_SECONDS = 0.1  # rich draws ten times a second at most; more calls only cost time
 
 
 class Progress:
@@ -44,18 +42,22 @@ class Progress:
         if self.callback:
             self.callback(record)
 
+    def sizes(self, shares: list[float]):
+        """Show the share of rows in each cluster."""
+        self._display.sizes(shares)
+
     def note(self, text: str):
         """One line worth reading even when bars come and go."""
         self._display.note(text)
 
-    def close(self):
-        self._display.close()
+    def close(self, finished: bool = True):
+        self._display.close(finished)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
-        self.close()
+        self.close(finished=exc[0] is None)
 
 
 def describe(record: dict) -> str:
@@ -70,7 +72,11 @@ def describe(record: dict) -> str:
 
 
 def _display(stream):
-    return _Live(stream) if stream.isatty() else _Plain(stream)
+    if not stream.isatty():
+        return _Plain(stream)
+    from .panel import LivePanel  # a fit that shows nothing should not pay for rich
+
+    return LivePanel(stream)
 
 
 class _Silent:
@@ -83,10 +89,13 @@ class _Silent:
     def epoch(self, record):
         pass
 
+    def sizes(self, shares):
+        pass
+
     def note(self, text):
         pass
 
-    def close(self):
+    def close(self, finished):
         pass
 
 
@@ -114,64 +123,15 @@ class _Plain:
         if time.monotonic() - self.shown >= PLAIN_SECONDS:
             self._line(f"{self.name}: {self.last_record}")
 
+    def sizes(self, shares):
+        pass
+
     def note(self, text):
         self._line(text)
 
-    def close(self):
+    def close(self, finished):
         pass
 
     def _line(self, text):
         self.shown = time.monotonic()
         print(text, file=self.stream, flush=True)
-
-
-class _Live:
-    """A rich bar with phase, steps, time left and the last epoch's numbers."""
-
-    def __init__(self, stream):
-        # imported here: a silent fit should not pay for a display that it does not use
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
-
-        self.bars = Bars(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[record]}", markup=False),
-            console=Console(file=stream),
-        )
-        self.task: Any = None
-        self.total = None
-        self.shown = 0.0
-
-    def phase(self, name, total_epochs, total_steps):
-        self._finish()
-        self.total = total_steps
-        self.bars.start()
-        self.task = self.bars.add_task(name, total=total_steps, record="")
-
-    def step(self, done_steps):
-        now = time.monotonic()
-        if now - self.shown >= LIVE_SECONDS or done_steps == self.total:
-            self.shown = now
-            self.bars.update(self.task, completed=done_steps)
-
-    def epoch(self, record):
-        self.bars.update(self.task, record=describe(record))
-
-    def note(self, text):
-        self.bars.console.print(text, markup=False, highlight=False)
-
-    def close(self):
-        self.bars.stop()
-
-    def _finish(self):
-        """Leave a phase that ended early (stop rule) as done rather than as stuck."""
-        if self.task is not None:
-            total = self.total or 1
-            self.bars.update(self.task, total=total, completed=total)
-            self.bars.stop_task(self.task)

@@ -264,6 +264,7 @@ class Engine(Resuming):
             self.network.train()
             labels = scores.argmax(1)
         shares = torch.bincount(labels).double() / len(labels)
+        self.progress.sizes(shares.tolist())
         used = shares[shares > 0]
         return {
             "clusters_used": len(used),

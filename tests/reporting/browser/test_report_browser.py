@@ -128,15 +128,15 @@ def test_look_around(driver, pages, kind):
         wait(driver, PAINTED, sprite)
     if kind == "texts":
         assert len(find(driver, "#tip q").text) > 20
-    # a click on a dot selects its group; Esc clears
+    # a click on a dot selects its cluster; Esc clears
     hover(driver, 5).click().perform()
     picked = driver.execute_script(state)[0]
-    assert f"group {picked}" in find(driver, "#status").text
-    assert find(driver, f"#group-{picked}").get_attribute("class").endswith("on")
+    assert f"cluster {picked}" in find(driver, "#status").text
+    assert find(driver, f"#cluster-{picked}").get_attribute("class").endswith("on")
     keys(driver, "\ue00c")
     assert driver.execute_script(state)[0] == -1
     # the list selects too
-    find(driver, '#list [data-group="1"]').click()
+    find(driver, '#list [data-cluster="1"]').click()
     assert driver.execute_script(state)[0] == 1
     # search by name, and by a name that is not there
     box = find(driver, "#row")
@@ -269,9 +269,9 @@ def test_two_hundred_groups(driver, tmp_path, monkeypatch):
     model = fakes.FakeModel(200).fit(z)
     data = fakes.Dataset(X=z, ids=range(2000), kind="vector", name="many")
     open_page(driver, reporting.write(tmp_path, model, data))
-    find(driver, '.facts [data-group], #list [data-group="150"]')
+    find(driver, '.facts [data-cluster], #list [data-cluster="150"]')
     driver.execute_script("coterie.select(150, true)")
-    assert find(driver, "#group-150").get_attribute("open") is not None
+    assert find(driver, "#cluster-150").get_attribute("open") is not None
     assert driver.execute_script("return document.getElementById('list').scrollTop") > 100
     check_quiet(driver)
 

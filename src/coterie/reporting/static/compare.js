@@ -2,8 +2,8 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const maps = data.maps.map((m, i) => {
   const map = new PointMap(document.getElementById(`map-${i}`), bytes(m.labels, Uint16Array), data.palette, {
-    pick: (group) => {
-      const next = group === map.picked ? -1 : group; // a second click clears
+    pick: (cluster) => {
+      const next = cluster === map.picked ? -1 : cluster; // a second click clears
       maps.forEach((other) => other.pick(next));
     },
   });

@@ -13,7 +13,7 @@ function rgb(hex) {
 }
 
 class PointMap {
-  // labels: group of each point; palette: hex colours; on: {hover, pick}
+  // labels: cluster of each point; palette: hex colours; on: {hover, pick}
   constructor(canvas, labels, palette, on = {}) {
     Object.assign(this, { canvas, labels, on });
     this.colors = palette.map(rgb);
@@ -29,7 +29,7 @@ class PointMap {
     new ResizeObserver(() => this.resize()).observe(canvas);
   }
 
-  // a fixed shuffle: no group may cover another just because its rows come last
+  // a fixed shuffle: no cluster may cover another just because its rows come last
   shuffled() {
     const order = Uint32Array.from({ length: this.n }, (_, i) => i);
     let state = 12345;
@@ -42,7 +42,7 @@ class PointMap {
     return order;
   }
 
-  // coords: Uint16Array x0 y0 x1 y1 ...; tags: [{group, x, y}] in the same units
+  // coords: Uint16Array x0 y0 x1 y1 ...; tags: [{cluster, x, y}] in the same units
   show(coords, tags = []) {
     this.coords = coords;
     this.tags = tags;
@@ -106,8 +106,8 @@ class PointMap {
     this.later();
   }
 
-  pick(group) {
-    this.picked = group;
+  pick(cluster) {
+    this.picked = cluster;
     this.later();
   }
 
@@ -194,19 +194,19 @@ class PointMap {
     c.textBaseline = "middle";
     c.lineJoin = "round";
     const taken = [];
-    const first = this.tags.filter((t) => t.group === this.picked);
+    const first = this.tags.filter((t) => t.cluster === this.picked);
     for (const tag of first.concat(this.tags)) {
       const x = (tag.x / 65535 - this.view.x) * s + this.width / 2;
       const y = (tag.y / 65535 - this.view.y) * s + this.height / 2;
-      // with 200 groups the numbers would cover the points: a number needs its own place
+      // with 200 clusters the numbers would cover the points: a number needs its own place
       if (taken.some(([a, b]) => Math.abs(a - x) < 1.6 * size && Math.abs(b - y) < 1.2 * size)) continue;
       taken.push([x, y]);
-      c.globalAlpha = this.picked < 0 || tag.group === this.picked ? 1 : 0.45;
+      c.globalAlpha = this.picked < 0 || tag.cluster === this.picked ? 1 : 0.45;
       c.lineWidth = 4 * this.ratio;
       c.strokeStyle = `rgb(${this.paper.join(",")})`;
-      c.strokeText(tag.group, x, y);
+      c.strokeText(tag.cluster, x, y);
       c.fillStyle = this.ink;
-      c.fillText(tag.group, x, y);
+      c.fillText(tag.cluster, x, y);
     }
     c.globalAlpha = 1;
   }

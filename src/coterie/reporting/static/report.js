@@ -45,7 +45,7 @@ function drawSprite(canvas, i) {
 }
 
 function rowText(i) {
-  return `${nameOf(i)} · group ${labels[i]}` + (data.soft ? ` · confidence ${(sure[i] / 255).toFixed(2)}` : "");
+  return `${nameOf(i)} · cluster ${labels[i]}` + (data.soft ? ` · confidence ${(sure[i] / 255).toFixed(2)}` : "");
 }
 
 function showTip(i, x, y) {
@@ -86,25 +86,25 @@ function showNear(i) {
   $("near").querySelector("ul").replaceChildren(...items);
 }
 
-// -- selecting a group ---------------------------------------------------------------------
-function select(group, scroll = false) {
-  map.pick(group);
-  document.querySelectorAll("[data-group]").forEach((e) => {
-    const on = Number(e.dataset.group) === group;
+// -- selecting a cluster ---------------------------------------------------------------------
+function select(cluster, scroll = false) {
+  map.pick(cluster);
+  document.querySelectorAll("[data-cluster]").forEach((e) => {
+    const on = Number(e.dataset.cluster) === cluster;
     e.classList.toggle("on", on);
     if (e.tagName === "BUTTON") e.setAttribute("aria-pressed", on);
   });
-  if (group < 0) {
+  if (cluster < 0) {
     $("status").textContent = "";
     map.mark(-1);
     showNear(-1);
     return;
   }
   showNear(-1);
-  const size = data.sizes[group];
-  $("status").textContent = `Group ${group}: ${size.toLocaleString("en")} of ${data.n.toLocaleString("en")}` +
-    (data.names[group] ? ` · ${data.names[group]}` : "");
-  const card = $(`group-${group}`), item = document.querySelector(`#list [data-group="${group}"]`);
+  const size = data.sizes[cluster];
+  $("status").textContent = `Cluster ${cluster}: ${size.toLocaleString("en")} of ${data.n.toLocaleString("en")}` +
+    (data.names[cluster] ? ` · ${data.names[cluster]}` : "");
+  const card = $(`cluster-${cluster}`), item = document.querySelector(`#list [data-cluster="${cluster}"]`);
   if (item) {
     const list = $("list"), top = item.offsetTop - list.offsetTop;
     if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - 40) list.scrollTop = top - 60;
@@ -116,15 +116,15 @@ function select(group, scroll = false) {
 }
 
 document.addEventListener("click", (e) => {
-  const row = e.target.closest("[data-row]"), pick = e.target.closest("[data-group]");
+  const row = e.target.closest("[data-row]"), pick = e.target.closest("[data-cluster]");
   if (row && row.tagName === "BUTTON") {
     const i = Number(row.dataset.row);
     select(labels[i]);
     describe(i);
     $("map-section").scrollIntoView({ block: "start" });
   } else if (pick && (pick.tagName === "BUTTON" || pick.classList.contains("pick"))) {
-    const group = Number(pick.dataset.group);
-    select(map.picked === group && !pick.dataset.card ? -1 : group, Boolean(pick.dataset.card));
+    const cluster = Number(pick.dataset.cluster);
+    select(map.picked === cluster && !pick.dataset.card ? -1 : cluster, Boolean(pick.dataset.card));
   }
 });
 document.addEventListener("keydown", (e) => {
@@ -166,7 +166,7 @@ $("search").addEventListener("submit", (e) => {
 // -- sorting the list, filtering the cards -------------------------------------------------
 $("sort").addEventListener("change", () => {
   const list = $("list"), by = $("sort").value;
-  const key = (b) => (by === "number" ? Number(b.dataset.group) : by === "size" ? -Number(b.dataset.size) : Number(b.dataset.trust));
+  const key = (b) => (by === "number" ? Number(b.dataset.cluster) : by === "size" ? -Number(b.dataset.size) : Number(b.dataset.trust));
   [...list.children].sort((a, b) => key(a.firstElementChild) - key(b.firstElementChild)).forEach((e) => list.append(e));
 });
 
@@ -179,7 +179,7 @@ if (data.paths) {
     way.hidden = !found;
     $("no-way").hidden = Boolean(found);
     if (!found) return;
-    way.setAttribute("aria-label", `pictures on the way from the centre of group ${a} to that of group ${b}`);
+    way.setAttribute("aria-label", `pictures on the way from the centre of cluster ${a} to that of cluster ${b}`);
     const image = new Image();
     image.src = found;
     image.decode().then(() => {
