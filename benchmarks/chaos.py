@@ -7,7 +7,9 @@ each campaign came, and the same command goes on. Prints, for each campaign, how
 were, in how many something was lost or changed unseen (wrong), and in how many an error had no
 name: a crash, a hang, a traceback (unnamed).
 
-kills     kill -9 by the clock or before an operation on files, fresh and overwriting, then go on
+kills     kill -9, SIGTERM or Ctrl-C by the clock, kill -9 before an operation on files, fresh and
+          overwriting, then go on
+ranks     kill -9 of one of two processes that share a fit; both start again
 full      a disk that is full from some moment on, fresh and overwriting
 races     two processes that write one folder at once
 flips     damaged bytes in runs, checkpoints and cached networks
@@ -25,20 +27,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from chaos_files import full, kills, races
+from chaos_files import full, kills, races, ranks
 from chaos_inputs import extremes, flips, forged, fuzz, samples, targets
 from chaos_tools import Child, Workshop, warm_up
 from threadpoolctl import threadpool_limits
 
 from coterie.storage.atomic import write_atomic
 
-CAMPAIGNS = {f.__name__: f for f in (kills, full, races, flips, forged, fuzz, extremes)}
+CAMPAIGNS = {f.__name__: f for f in (kills, full, races, flips, forged, fuzz, extremes, ranks)}
 SHARES = {"kills": 0.4, "full": 0.12, "races": 0.08, "flips": 0.25, "forged": 0.05, "fuzz": 0.05}
-BATCH = {
-    "kills": 1,
-    "full": 1,
-    "races": 1,
-}  # those fork by themselves; of the others so many a child
+UNASKED = [name for name in CAMPAIGNS if name != "ranks"]  # which starts four interpreters a trial
+BATCH = {"kills": 1, "full": 1, "races": 1, "ranks": 1}  # have children of their own
 FIRST = {"flips": targets, "forged": targets, "fuzz": samples}  # made once, for all children
 SHOWN = 20  # findings of each campaign that are kept word for word
 
@@ -76,7 +75,9 @@ def campaign(shop: Workshop, name: str, seed: int, record: dict, until: float, m
             if finding == "skipped":
                 continue
             record["tried"] += 1
-            kind = finding.partition(":")[0]
+            kind, _, said = finding.partition(":")
+            if kind == "events":  # kills that met a process which was still at work
+                record["events"] = record.get("events", 0) + int(said)
             if kind in ("wrong", "unnamed"):
                 record[kind] += 1
                 record["findings"] = [*record["findings"], f"{record['next'] - 1}: {finding}"][
@@ -85,9 +86,11 @@ def campaign(shop: Workshop, name: str, seed: int, record: dict, until: float, m
 
 
 def table(state: dict) -> str:
-    lines = ["| campaign | tried | wrong | unnamed |", "|---|---:|---:|---:|"]
+    lines = ["| campaign | tried | wrong | unnamed | killed |", "|---|---:|---:|---:|---:|"]
     for name, record in state.items():
-        lines.append(f"| {name} | {record['tried']:,} | {record['wrong']} | {record['unnamed']} |")
+        killed = f"{record['events']:,}" if "events" in record else ""
+        counts = f"{record['tried']:,} | {record['wrong']} | {record['unnamed']} | {killed} |"
+        lines.append(f"| {name} | {counts}")
     return "\n".join(lines)
 
 
@@ -99,7 +102,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--trials", type=int, default=10**9, help="most of each campaign")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--state", help="file that knows how far the campaigns came")
-    parser.add_argument("--only", default=",".join(CAMPAIGNS), help="campaigns, by commas")
+    parser.add_argument("--only", default=",".join(UNASKED), help="by commas; there is ranks too")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)  # forks and thread pools do not mix
     names = args.only.split(",")
@@ -114,7 +117,7 @@ def main(argv: list[str] | None = None) -> int:
         rounds = max(1, round(args.minutes / 5))
         for _ in range(rounds):
             for name in names:
-                seconds = 60 * args.minutes / rounds * SHARES.get(name, 0.05) / total
+                seconds = 60 * args.minutes / rounds * (SHARES.get(name, 0.05)) / total
                 campaign(
                     shop, name, args.seed, state[name], time.monotonic() + seconds, args.trials
                 )

@@ -13,6 +13,7 @@ from chaos_tools import (
     command,
     die,
     hurt_operations,
+    launch,
     mounted,
     named,
     result,
@@ -67,16 +68,19 @@ def kills(shop: Workshop, rng: np.random.Generator, trial: int) -> str:
     out = shop.fresh("killed")
     allowed = [whole] + ([old_run(shop, out)] if overwrite else [])
     again = ["--overwrite"] if overwrite else []
+    done = 0
     for turn in range(int(rng.integers(1, 4))):
         words = shop.words(method, out, *again)
         begun = out / ".coterie-new/run.toml" if overwrite else out / "run.toml"
         if turn and begun.exists():
             words = ["fit", "--resume", "--out", out, "--no-baseline", "--quiet"]
         if rng.integers(2):
-            Child(lambda w=words: command(w)).wait(rng.uniform(0, 1.1) * shop.seconds[method])
+            child, signal = Child(lambda w=words: command(w)), int(rng.choice([9, 9, 15, 2]))
+            state, _ = child.wait(rng.uniform(0, 1.1) * shop.seconds[method], signal)
         else:
             at = int(rng.integers(1, 120))
-            Child(lambda w=words, n=at: (hurt_operations(n, die), command(w))[1]).wait()
+            state, _ = Child(lambda w=words, n=at: (hurt_operations(n, die), command(w))[1]).wait()
+        done += state.startswith("signal")
         if overwrite and (wrong := standing(out, allowed)):
             return f"wrong: {method} overwriting: {wrong}"
     state, value = go_on(shop, method, out, overwrite)
@@ -87,7 +91,25 @@ def kills(shop: Workshop, rng: np.random.Generator, trial: int) -> str:
     if wrong := standing(out, [whole]):
         return f"wrong: {method}{' overwriting' * overwrite}: {wrong}"
     left = [p.name for p in out.iterdir() if p.name.startswith(".coterie")]
-    return f"wrong: {method}: {left} left behind" if left else ""
+    return f"wrong: {method}: {left} left behind" if left else f"events: {done}"
+
+
+def ranks(shop: Workshop, rng: np.random.Generator, trial: int) -> str:
+    """kill -9 of one of two processes that share a fit, at any moment; both start again."""
+    method = str(rng.choice(("dec", "dkm", "ae_kmeans", "cnet")))
+    whole, seconds = shop.shared(method)
+    out = shop.fresh("shared")
+    victim, moment = int(rng.integers(2)), float(rng.uniform(0.1, 1)) * seconds
+    codes = launch(shop.words(method, out, "--resume"), (victim, moment))
+    if None in codes:
+        return f"unnamed: {method}: rank {1 - victim} hangs when rank {victim} is killed"
+    killed = codes[victim] == -9
+    codes = launch(shop.words(method, out, "--resume"))
+    if codes != [0, 0]:
+        return f"unnamed: {method}: started again, the two end with {codes}"
+    if wrong := standing(out, [whole]):
+        return f"wrong: {method}: rank {victim} killed after {moment:.2f} s: {wrong}"
+    return f"events: {int(killed)}"
 
 
 def full(shop: Workshop, rng: np.random.Generator, trial: int) -> str:

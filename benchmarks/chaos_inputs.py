@@ -1,9 +1,11 @@
 """Campaigns of chaos.py that damage: our own files, and files and arrays to read."""
 
+import contextlib
 import gzip
 import io
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -207,7 +209,48 @@ def samples(shop: Workshop) -> dict[str, bytes]:
         made[".parquet"] = stored(lambda f: write_table(columns, f))
     except ImportError:
         pass
+    made |= archives(X, stored, made[".png"])
     shop.samples = made
+    return made
+
+
+def archives(X: np.ndarray, stored, picture: bytes) -> dict[str, bytes]:
+    """Sound files of the formats that need an extra, where it is there, and a zip of pictures."""
+    import zipfile
+
+    def pictures(file) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+            for i in range(4):
+                packed.writestr(f"{i}.png", picture)
+
+    made = {".zip": stored(pictures)}
+    with contextlib.suppress(ImportError):
+        from openpyxl import Workbook
+
+        book = Workbook()
+        for row in (["a", "b", "c", "d"], *X.tolist()):
+            book.active.append(row)
+        made[".xlsx"] = stored(book.save)
+    with contextlib.suppress(ImportError):
+        import pyarrow as pa
+        from pyarrow import feather, ipc
+
+        columns = pa.table({name: X[:, i] for i, name in enumerate("abcd")})
+        made[".feather"] = stored(lambda f: feather.write_feather(columns, f, "zstd"))
+
+        def stream(file) -> None:
+            with ipc.new_stream(file, columns.schema) as out:
+                out.write_table(columns)
+
+        made[".arrow"] = stored(stream)
+    with contextlib.suppress(ImportError):
+        import anndata
+        import pandas as pd
+
+        cells = anndata.AnnData(X, pd.DataFrame(index=[f"c{i}" for i in range(len(X))]))
+        with tempfile.TemporaryDirectory() as folder:
+            cells.write_h5ad(Path(folder) / "x.h5ad")
+            made[".h5ad"] = (Path(folder) / "x.h5ad").read_bytes()
     return made
 
 

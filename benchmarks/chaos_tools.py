@@ -7,6 +7,9 @@ import json
 import os
 import shutil
 import signal
+import socket
+import subprocess
+import sys
 import time
 import traceback
 import warnings
@@ -45,7 +48,7 @@ class Child:
         finally:
             os._exit(code)
 
-    def wait(self, kill_after: float | None = None) -> tuple[str, object]:
+    def wait(self, kill_after: float | None = None, by: int = signal.SIGKILL):
         """("done", value), ("raised", traceback), ("signal 11", None) or ("hang", None)."""
         begin, limit = time.monotonic(), HANG if kill_after is None else kill_after
         status = None
@@ -55,7 +58,7 @@ class Child:
                 break
             time.sleep(0.001)
         else:
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self.pid, by if kill_after is not None else signal.SIGKILL)
             _, status = os.waitpid(self.pid, 0)
             if kill_after is None:
                 os.close(self.reader)
@@ -162,6 +165,16 @@ class Workshop:
             self.whole[method] = result(out)
         return self.whole[method]
 
+    def shared(self, method: str) -> tuple[dict, float]:
+        """What a fit leaves that two undisturbed processes share, and how long it takes."""
+        if (method, 2) not in self.whole:
+            out, begin = self.fresh(f"whole-{method}-2"), time.monotonic()
+            codes = launch(self.words(method, out))
+            assert codes == [0, 0], (method, codes)
+            self.seconds[method, 2] = time.monotonic() - begin
+            self.whole[method, 2] = result(out)
+        return self.whole[method, 2], self.seconds[method, 2]
+
     def fresh(self, name: str) -> Path:
         path = self.folder / name
         shutil.rmtree(path, ignore_errors=True)
@@ -182,6 +195,37 @@ def mounted(folder: Path, size: int):
     if libc.mount(b"tmpfs", target, b"tmpfs", 0, f"size={size}".encode()):
         return None
     return lambda: libc.umount2(target, 2)
+
+
+def launch(words, kill: tuple[int, float] | None = None) -> list[int | None]:
+    """Exit codes of two processes that share a command; one may be killed after some seconds.
+
+    None: it did not end by itself.
+    """
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        port = str(place.getsockname()[1])
+    runs, began = [], time.monotonic()
+    for rank in range(2):
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "RANK": str(rank), "WORLD_SIZE": "2"}
+        env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "LOCAL_RANK": str(rank)}
+        env |= {"LOCAL_WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo"}
+        command = [sys.executable, "-m", "coterie", *map(str, words)]
+        sink = subprocess.DEVNULL
+        runs.append(subprocess.Popen(command, env=env, stdout=sink, stderr=sink))
+    if kill is not None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            runs[kill[0]].wait(timeout=max(0.0, began + kill[1] - time.monotonic()))
+        runs[kill[0]].kill()
+    codes = []
+    for run in runs:
+        try:
+            codes.append(run.wait(timeout=HANG))
+        except subprocess.TimeoutExpired:
+            run.kill()
+            run.wait()
+            codes.append(None)
+    return codes
 
 
 @contextlib.contextmanager

@@ -105,7 +105,9 @@ def _explain(error: Exception) -> int:
         from coterie.train.plan import TrainingError  # only here: it brings torch along
 
         code, text = 2, str(error)
-        if not isinstance(error, TrainingError):
+        if isinstance(error, MemoryError) or "can't allocate memory" in text:  # numpy's, torch's
+            text = f"there is not enough memory ({text.splitlines()[0][:200] if text else 'full'})"
+        elif not isinstance(error, TrainingError):
             code, text = 1, f"unexpected {type(error).__name__}: {text} (--debug shows where)"
     print(f"coterie: {printable(as_flags(text))}", file=sys.stderr)
     return code

@@ -8,6 +8,7 @@ from coterie.data.options import joined
 from coterie.estimator.params import as_tuples
 from coterie.runtime.hints import did_you_mean
 from coterie.storage import runs
+from coterie.storage.atomic import read_bytes
 
 from .method_args import UsageError, flag_name, method_fields
 from .source import stored_options
@@ -17,7 +18,7 @@ def read_config(path: str) -> dict:
     """The options in a file, by name; those of a run are its data, method and settings."""
     file = Path(path) / "run.toml" if Path(path).is_dir() else Path(path)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_bytes(file).decode())
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
     if "coterie_run" not in content:

@@ -32,6 +32,8 @@ def run(argv: list[str]) -> int:
 
     folder = _folder(args.run, args.onnx)
     out = Path(args.out) if args.out else None
+    if out and out.is_dir():
+        raise UsageError(f"{out} is a folder; name the file in it, such as {out / 'labels.csv'}")
     if out and out.exists() and not args.overwrite:
         raise UsageError(f"{out} exists; choose another --out or use --overwrite")
 

@@ -261,6 +261,9 @@ def read_npz(path: Path, ask: Options) -> Dataset:
                     _check_header(file, member.file_size)
         with np.load(path, allow_pickle=False) as file:
             if {"format", "shape"} <= set(file.files):  # as scipy.sparse.save_npz writes it
+                # a pointer for each row, a number for each column of a centre: room is made first
+                room = 8 * sum(int(side) for side in file["shape"].flat)
+                check_unpacked(path, path.stat().st_size, room)
                 return from_array(sparse.load_npz(path), ask, path.stem, "npz")
             data, target = _pick(file.files, path, ask.label_column)
             X, labels = file[data], None if target is None else file[target]

@@ -16,7 +16,7 @@ import numpy as np
 
 from .dataset import Dataset
 from .errors import DataError
-from .limits import Unzipped
+from .limits import Unzipped, check_regular
 from .options import TABLE, Options
 from .ranges import COARSE, narrow
 from .tables import MISSING, BadCells, from_table, refuse
@@ -41,6 +41,7 @@ def read_csv(path: Path, ask: Options) -> Dataset:
 
 def open_text(path: Path):
     """Open text, gzip or not; a byte-order mark is dropped."""
+    check_regular(path)
     if path.suffix == ".gz":
         return io.TextIOWrapper(Unzipped(path), encoding="utf-8-sig", newline="")
     return open(path, encoding="utf-8-sig", newline="")

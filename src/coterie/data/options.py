@@ -9,7 +9,8 @@ import os
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
+
+from coterie.storage.atomic import read_bytes
 
 from .errors import DataError
 from .recipe import Recipe
@@ -108,8 +109,8 @@ def column_names(value) -> tuple[str, ...] | None:
     if value is None or not isinstance(value, (str, os.PathLike)):
         return None if value is None else tuple(str(part) for part in value)
     try:
-        lines = Path(value).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_bytes(value).decode("utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
         raise DataError(f"cannot read the names of the columns from {value}: {error}") from None
     return tuple(line.strip() for line in lines if line.strip())
 

@@ -117,6 +117,7 @@ def load(
     if twice:
         ask.notice(f"{data.name}: {twice} rows have an id that another row has too")
     if not isinstance(data.ids, range):
+        data.ids = _writable(data.ids, data.name, ask.notice)
         formulas = [name for name in map(str, data.ids) if _FORMULA.match(name)]
         if formulas:
             ask.notice(
@@ -124,6 +125,19 @@ def load(
                 "a spreadsheet would run them when it opens labels.csv: import ids as text"
             )
     return data
+
+
+def _writable(ids, name: str, notice: Callable[[str], None]):
+    """The ids as a file can hold them: JSON may have halves of characters, UTF-8 has not."""
+    try:
+        "".join(map(str, ids)).encode("utf-8", "surrogateescape")
+        return ids
+    except UnicodeEncodeError:
+        halves = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+        changed = [halves.sub("\ufffd", str(i)) for i in ids]
+        odd = sum(new != str(old) for new, old in zip(changed, ids))
+        notice(f"{name}: {odd} ids hold half a character (a lone surrogate), written as \ufffd")
+        return changed
 
 
 def _read(source, ask: Options, data_dir) -> Dataset:

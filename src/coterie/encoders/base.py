@@ -1,5 +1,7 @@
 """What an encoder is to the rest of the house."""
 
+import json
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -7,6 +9,14 @@ import numpy as np
 
 class EncoderError(ValueError):
     """An encoder cannot be used as asked; the message says what to do."""
+
+
+def read_settings(path: Path) -> Any:
+    """A JSON file beside a model."""
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise EncoderError(f"{path} is not readable as JSON: {error}") from None
 
 
 class Encoder:

@@ -4,7 +4,6 @@ What it takes is read off its inputs: (b, 3, h, w) are images, `input_ids` are t
 tokenizer.json in the same folder), strings are texts, (b, d) are rows of numbers.
 """
 
-import json
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .base import EncoderError
+from .base import EncoderError, read_settings
 from .digest import combined, file_digest
 from .images import ImageEncoder
 from .tokens import load_tokenizer, padded
@@ -71,7 +70,7 @@ class OnnxFile(ImageEncoder):
         sides = [s if isinstance(s, int) else SIDE for s in first.shape[2:]]
         about = self.path.with_name(SETTINGS)
         if about.is_file():
-            config = json.loads(about.read_text("utf-8"))
+            config = read_settings(about)
             self.mean = tuple(config.get("image_mean", self.mean))
             self.std = tuple(config.get("image_std", self.std))
         if first.shape[1] not in (3, "3") and isinstance(first.shape[1], int):

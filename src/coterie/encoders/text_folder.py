@@ -4,7 +4,6 @@ Where modules.json stands beside them, its chain is followed as sentence-transfo
 transformer, pooling, dense layers, unit length.
 """
 
-import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as parse_tensors
 from torch.nn import functional as F
 
-from .base import Encoder, EncoderError
+from .base import Encoder, EncoderError, read_settings
 from .bert import Bert, check_config, quick_bfloat16
 from .digest import combined, file_digest
 from .tokens import by_length, load_tokenizer, padded
@@ -165,10 +164,7 @@ class TextFolder(Encoder):
 
     def _json(self, name: str) -> Any:
         path = self.folder / name
-        try:
-            return json.loads(path.read_text("utf-8")) if path.is_file() else {}
-        except ValueError as error:
-            raise EncoderError(f"{path} is not readable as JSON: {error}") from None
+        return read_settings(path) if path.is_file() else {}
 
     def _tensors(self, name: str) -> dict[str, torch.Tensor]:
         path = self.folder / name

@@ -89,7 +89,7 @@ class RunFields(Fields):
     time_budget: float | str | None = param(
         None, 'time that the fit may take: seconds, or such as "5m"', gt=0, group="run"
     )
-    devices: int = param(1, "processes that share the work", ge=1, group="run")
+    devices: int = param(1, "processes that share the work", ge=1, le=1024, group="run")
     callback: Any = param(None, "called with the record of each epoch", group="run")
 
 

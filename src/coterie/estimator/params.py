@@ -121,6 +121,9 @@ def member_type(cls: type, name: str) -> type | None:
     return _members(cls).get(name)
 
 
+MOST = 2**63 - 1  # what compiled code can count to
+
+
 def check_params(estimator: Any) -> None:
     """Raise TypeError or ValueError for the first field of another type or outside its range."""
     for f in dataclasses.fields(estimator):
@@ -138,6 +141,8 @@ def check_params(estimator: Any) -> None:
         if value is None:
             continue
         figures = _figures(value) if kinds else []
+        if any(isinstance(v, numbers.Integral) and abs(v) > MOST for v in figures):
+            raise ValueError(f"{name}: must be at most {MOST:,}")
         if any(isinstance(v, numbers.Real) and not math.isfinite(v) for v in figures):
             raise ValueError(f"{name}: must be finite")
         if kinds and tuple in kinds and not isinstance(value, str):

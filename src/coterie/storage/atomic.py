@@ -7,6 +7,8 @@ import json
 import os
 import re
 import secrets
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +24,11 @@ def atomic(path):
     A reader sees the old bytes or the new ones, never a mixture, also after a power cut.
     """
     path = Path(path)
-    # a name of its own: two threads may write the same file; short: the target's may be long
-    temp = path.with_name(f"{TEMP}{secrets.token_hex(8)}")
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a folder is told by the rename
+        raise OSError(errno.EINVAL, "not a regular file but a pipe or a device", str(path))
+    file, temp = _temporary(path)
     try:
-        with open(temp, "xb") as file:
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(file, fcntl.LOCK_EX)  # lets `sweep` tell the living from the dead
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -36,6 +37,27 @@ def atomic(path):
         temp.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def _temporary(path: Path):
+    """A new file beside `path`, locked: that lets `sweep` tell the living from the dead."""
+    while True:
+        # a name of its own: two threads may write the same file; short: the target's may be long
+        temp = path.with_name(f"{TEMP}{secrets.token_hex(8)}")
+        file = open(temp, "xb")  # noqa: SIM115
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if is_at(file.fileno(), temp):
+            return file, temp
+        file.close()  # another process has swept it before the lock was ours
+
+
+def is_at(handle: int, path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def sync_folder(folder):
@@ -53,9 +75,54 @@ def sync_folder(folder):
 def sweep(folder):
     """Remove the temporary files of writers that were killed; those at work hold a lock."""
     for temp in Path(folder).glob(f"{TEMP}*"):
+        if not temp.is_file():
+            continue
         with contextlib.suppress(OSError), open(temp, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             temp.unlink()
+
+
+@contextlib.contextmanager
+def workplace(name: str, parent=None):
+    """A folder that is removed with all that is in it; those that a kill has left go before.
+
+    `name` tells it from those of other work, also among everybody's temporary files.
+    """
+    parent = Path(parent or tempfile.gettempdir())
+    for old in parent.glob(f"{TEMP}{name}-*"):
+        with contextlib.suppress(OSError), holding(old, fcntl.LOCK_NB) as alive:
+            if alive:
+                shutil.rmtree(old)
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=f"{TEMP}{name}-", dir=parent))
+        with holding(path) as alive:
+            if not alive:
+                continue  # another process has swept it before the lock was ours
+            try:
+                yield path
+            finally:
+                shutil.rmtree(path, ignore_errors=True)
+            return
+
+
+@contextlib.contextmanager
+def holding(folder: Path, more: int = 0):
+    """Hold the lock of a folder, and tell whether it is still there when the lock is ours."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | more)
+        except OSError:
+            if more:  # held by another process
+                raise
+            # a file system without locks
+        yield is_at(handle, folder)
+    finally:
+        os.close(handle)
 
 
 def read_bytes(path) -> bytes:

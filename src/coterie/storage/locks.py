@@ -6,7 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from .atomic import is_at
+
 LOCK = ".lock"
+# no link is followed, nothing is cut off, and a pipe of that name does not wait for a reader
+FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RunError(ValueError):
@@ -19,7 +23,7 @@ def locked(path: Path) -> Iterator[None]:
     while True:
         path.mkdir(parents=True, exist_ok=True)
         try:
-            lock = open(path / LOCK, "w")  # noqa: SIM115
+            lock = os.fdopen(os.open(path / LOCK, FLAGS, 0o666), "rb", 0)
         except FileNotFoundError:
             continue  # the last holder has removed the folder
         except OSError:
@@ -31,20 +35,13 @@ def locked(path: Path) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RunError(f"{path} is being written by another process; wait for it") from None
-            if not _is(lock, path / LOCK):
+            if not is_at(lock.fileno(), path / LOCK):
                 continue  # this one was removed with its folder
             try:
                 yield
             finally:
                 _tidy(path)
             return
-
-
-def _is(file, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
 
 
 def _tidy(path: Path) -> None:

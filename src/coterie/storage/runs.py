@@ -40,6 +40,7 @@ PRODUCTS = (
     "recipe.safetensors",
     "report.html",
 )
+MOST_THREADS = 1024
 MODEL = ("model.json", "model.safetensors", "recipe.json", "recipe.safetensors")  # for predict
 
 
@@ -245,8 +246,10 @@ def threads_held(n: int | None):
     import torch
     from threadpoolctl import threadpool_limits
 
-    before = torch.get_num_threads()
+    before, most = torch.get_num_threads(), max(MOST_THREADS, os.cpu_count() or 1)
     n = n or before
+    if n > most:  # torch ends in a crash when the system has no more to give
+        raise RunError(f"--threads is {n:,}, over {most}; as many as there are cores is usual")
     torch.set_num_threads(n)
     try:
         with threadpool_limits(n):

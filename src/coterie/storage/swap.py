@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from .atomic import sync_folder
+from .atomic import holding, sync_folder
 
 NEW, READY = ".coterie-new", ".coterie-ready"
 DROPPED = "dropped"  # a folder of empty files, named as old ones that have no successor
@@ -40,22 +40,27 @@ def commit(new: Path, drop: Iterable[str] = ()) -> None:
 
 
 def settle(folder: str | os.PathLike) -> None:
-    """Finish a replacement that was decided; every step may be repeated, also by two at once."""
+    """Finish a replacement that was decided; every step may be repeated, also after a kill.
+
+    One process at a time: the slower of two would meet the files of the next replacement.
+    """
     folder = Path(folder)
     ready = folder / READY
-    if not ready.is_dir():
-        return
-    gone = contextlib.suppress(FileNotFoundError)  # another process may be at it
-    with gone:
-        for mark in list((ready / DROPPED).iterdir()):
-            remove(folder / mark.name)
-    with gone:
-        for file in list(ready.iterdir()):
+    with holding(ready) as there:
+        if not there:
+            return
+        gone = contextlib.suppress(FileNotFoundError)  # without locks two may be at it
+        with gone:
+            for mark in list((ready / DROPPED).iterdir()):
+                remove(folder / mark.name)
+                mark.unlink()
+        for file in [p for p in ready.iterdir() if p.is_file()]:
             with gone:
-                if file.is_file():
-                    os.replace(file, folder / file.name)
-    sync_folder(folder)
-    shutil.rmtree(ready, ignore_errors=True)
+                if (folder / file.name).is_dir():  # in the place of a file of ours
+                    remove(folder / file.name)
+                os.replace(file, folder / file.name)
+        sync_folder(folder)
+        shutil.rmtree(ready, ignore_errors=True)
 
 
 def remove(path: Path) -> None:

@@ -10,13 +10,13 @@ import gzip
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from coterie.storage.atomic import workplace
 
 from ..errors import DataError, listed
 from . import stored
@@ -58,20 +58,17 @@ def fetch(name: str, data_dir: str | Path | None = None, tell: Tell | None = Non
     source = SOURCES[name]
     folder.mkdir(parents=True, exist_ok=True)
     # in the data folder: a rename within one file system is atomic
-    workplace = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder))
-    try:
-        got = [workplace / file for file, _ in source.files]
+    with workplace(name, folder) as place:
+        got = [place / file for file, _ in source.files]
         for path, (_, digest) in zip(got, source.files):
             _download(source.url + path.name, digest, path, name, folder, tell)
         if source.convert is not None:
-            made = workplace / f"made-{files[0].name}"
+            made = place / f"made-{files[0].name}"
             source.convert(got, made)
             got = [made]
         for path, file in zip(got, files):
             file.parent.mkdir(exist_ok=True)
             os.replace(path, file)
-    finally:
-        shutil.rmtree(workplace, ignore_errors=True)
     return folder / name
 
 
