@@ -141,7 +141,7 @@ def check_params(estimator: Any) -> None:
         if value is None:
             continue
         figures = _figures(value) if kinds else []
-        if any(isinstance(v, numbers.Integral) and abs(v) > MOST for v in figures):
+        if any(isinstance(v, numbers.Integral) and abs(int(v)) > MOST for v in figures):
             raise ValueError(f"{name}: must be at most {MOST:,}")
         if any(isinstance(v, numbers.Real) and not math.isfinite(v) for v in figures):
             raise ValueError(f"{name}: must be finite")
