@@ -28,10 +28,16 @@ from sklearn.metrics import (
 )
 
 from coterie import Kith, load_data
-from coterie.math.full_mixture import full_mixture
-from coterie.math.merge import agreement, joint, modularity, normalised_cut, one_hot
-from coterie.methods.kith.judge import ADEQUATE, density_gap
-from coterie.methods.kith.rivals import rivals
+from coterie.math.merge import (
+    agreement,
+    edge_information,
+    joint,
+    modularity,
+    normalised_cut,
+    one_hot,
+)
+from coterie.methods.kith.density import describe
+from coterie.methods.kith.judge import ADEQUATE
 
 RESULTS = Path(__file__).parent.parent / "results"
 ROWS = 2000
@@ -54,6 +60,7 @@ def problems(data_dir):
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
         yield f"table/{name}", X.astype(np.float32), y
     yield from generated()
+    yield from strangers()
     for name in SHARED:
         data = load_data(name, data_dir=data_dir, words=Kith.words)
         yield f"shared/{name}", data.X, np.asarray(data.labels)
@@ -72,6 +79,48 @@ def generated():
     yield "made/unequal", X, y
 
 
+def strangers():
+    """Rows of kinds that the shared sets lack: mixed tables, embeddings, short texts."""
+    for seed, (n, k) in enumerate(((300, 3), (800, 4), (1500, 6))):
+        g = np.random.default_rng(10 + seed)
+        y = g.integers(k, size=n)
+        numbers = (1.6 * g.normal(size=(k, 5)))[y] + g.normal(size=(n, 5))
+        coins = g.random((n, 6)) < g.uniform(0.1, 0.9, (k, 6))[y]
+        skewed = 100 * np.exp(g.normal(size=(n, 2)) + 0.8 * (y[:, None] % 2))
+        scaled = numbers * g.uniform(0.1, 50, 5)
+        yield f"mixed/{seed}", np.c_[scaled, coins, skewed, g.normal(size=(n, 3))], y
+    for seed, (n, d, k) in enumerate(((1500, 384, 10), (2000, 256, 30), (2000, 128, 5))):
+        g = np.random.default_rng(20 + seed)
+        top = g.normal(size=(max(2, k // 4), d))
+        centers = top[g.integers(len(top), size=k)] + 0.8 * g.normal(size=(k, d))
+        centers /= np.linalg.norm(centers, axis=1, keepdims=True)
+        y = g.choice(k, size=n, p=g.dirichlet(np.full(k, 3.0)))
+        noise = g.normal(size=(n, d)) / np.sqrt(np.arange(1, d + 1))
+        X = centers[y] + noise / np.sqrt((1 / np.arange(1, d + 1)).sum())
+        yield f"vector/{seed}", X / np.linalg.norm(X, axis=1, keepdims=True), y
+    for seed, (n, k, length) in enumerate(((1500, 4, 6), (2000, 8, 8), (800, 5, 25))):
+        yield f"short/{seed}", *short_texts(np.random.default_rng(seed), n, k, length)
+
+
+def short_texts(g, n, k, length, words=4000, own=60):
+    """Texts of a few words, half of them from the words of a topic."""
+    common = 1 / np.arange(1, words + 1)
+    common /= common.sum()
+    topics = np.zeros((k, words))
+    for topic in topics:
+        topic[g.choice(words, own, replace=False)] = g.dirichlet(np.full(own, 0.5))
+    y = g.choice(k, size=n, p=g.dirichlet(np.full(k, 5.0)))
+    texts = []
+    for c in y:
+        count = max(3, g.poisson(length))
+        about = g.random(count) < 0.5
+        said = np.where(
+            about, g.choice(words, count, p=topics[c]), g.choice(words, count, p=common)
+        )
+        texts.append(" ".join(f"w{w:04d}x" for w in said))
+    return np.array(texts, object), y
+
+
 def some(X, y, name):
     """At most 2,000 rows, the same ones each time."""
     if X.shape[0] <= ROWS:
@@ -88,14 +137,15 @@ def collect(args):
             continue
         X, y = some(X, y, name)
         k, begin = len(np.unique(y[y >= 0])), time.process_time()
-        model = Kith(k, random_state=args.seed, refine_epochs=0).fit(X)
+        given = list(X) if X.dtype == object else X
+        model = Kith(k, random_state=args.seed, refine_epochs=0).fit(given)
         labels = {n: torch.from_numpy(v) for n, v in model.candidates_.items()}
         z, graph, rng = model.head_.z, model.head_.graph, np.random.default_rng(args.seed)
-        if "mixture" not in labels:  # Kith asks the others only about tables
-            labels |= rivals(z, k, rng, list(labels.values()))
         record = {"set": name, "rows": len(z), "columns": z.shape[1], "k": k}
         record |= {"kind": model.kind_, "chosen": model.chosen_, "half": half(name)}
-        record["gap"] = density_gap(z, labels["mixture"], k, rng)
+        record["gap"] = (
+            describe(z, k, list(labels.values()), rng).gap if "mixture" in labels else None
+        )
         table = agreement([v.numpy() for v in labels.values()])
         record["candidates"] = {
             n: {
@@ -119,7 +169,8 @@ def measures(z, graph, labels, k):
         "normalised cut": -normalised_cut(j),
         "worst cluster's cut": float((j.diagonal() / j.sum(1).clamp_min(1e-12)).min()),
         "modularity": modularity(j),
-        "likelihood of the mixture": full_mixture(z, labels, k, max_iter=30).bound,
+        "edge information": edge_information(j),
+        "information and modularity": edge_information(j) + modularity(j),
         "silhouette": float(silhouette_score(z, labels)) if used > 1 else -1.0,
     }
 
@@ -144,16 +195,14 @@ def favourites(record):
     def top(measure, among=seen):
         return max(among, key=lambda n: among[n][measure])
 
-    adequate = record["gap"] < ADEQUATE
+    adequate = record["gap"] is not None and record["gap"] < ADEQUATE
     found = {
         f"highest {m}" if m != "normalised cut" else "lowest normalised cut": top(m)
-        for m in seen["mixture"]
+        for m in seen["direct"]
         if m != "score"
     }
-    found["mixture if adequate, else lowest cut"] = "mixture" if adequate else top("normalised cut")
-    found["mixture if adequate, else Kith's heads"] = (
-        "mixture" if adequate else top("normalised cut", own)
-    )
+    for m in ("normalised cut", "edge information", "information and modularity"):
+        found[f"Gaussians if adequate, else {m}"] = "mixture" if adequate else top(m)
     found["Kith's heads by the lower cut"] = top("normalised cut", own)
     found["Kith"] = record["chosen"]
     return found | {f"always {n}": n for n in seen}

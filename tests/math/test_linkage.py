@@ -1,4 +1,4 @@
-"""Spanning tree, balanced linkage, mixtures with full covariances, spectral labels."""
+"""Spanning tree, balanced linkage, spectral labels."""
 
 import itertools
 
@@ -9,12 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import cdist
-from scipy.stats import multivariate_normal
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
-from sklearn.mixture import GaussianMixture
 
-from coterie.math.full_mixture import full_mixture
 from coterie.math.graph import exact
 from coterie.math.linkage import balanced_linkage, gini, spanning_tree
 from coterie.math.spectral import spectral_labels
@@ -79,42 +76,15 @@ def test_linkage_follows_moons_that_k_means_cuts():
     assert adjusted_rand_score(y, balanced_linkage(edges, 2)) == 1
 
 
-def test_mixture_reaches_the_likelihood_of_scikit_learn_and_its_density_is_one():
-    X, y = make_blobs(400, 3, centers=3, cluster_std=[0.5, 1.5, 1.0], random_state=3)
-    X = X @ np.random.default_rng(0).normal(size=(3, 3))
-    found = full_mixture(torch.from_numpy(X), torch.from_numpy(y), 3, prior=0, tol=1e-6)
-    twin = GaussianMixture(3, tol=1e-6, means_init=[X[y == j].mean(0) for j in range(3)]).fit(X)
-    assert found.bound == pytest.approx(twin.score(X), abs=1e-3)
-    weights = found.log_weights.exp().numpy()
-    for j in range(3):
-        inverse = (found.whitening[j] @ found.whitening[j].T).numpy()
-        density = multivariate_normal(found.means[j].numpy(), np.linalg.inv(inverse)).logpdf(X)
-        mine = found.log_joint(torch.from_numpy(X))[:, j].numpy()
-        np.testing.assert_allclose(mine, np.log(weights[j]) + density, atol=1e-6)
-
-
-def test_covariances_lean_on_the_pooled_one_by_the_prior():
-    X, y = make_blobs(60, 2, centers=2, cluster_std=[0.2, 1.0], random_state=0)
-    found = full_mixture(torch.from_numpy(X), torch.from_numpy(y), 2, prior=10, max_iter=1)
-    scatter = [np.cov(X[y == j].T, bias=True) * 30 for j in range(2)]
-    pooled = sum(scatter) / 60
-    for j in range(2):
-        inverse = (found.whitening[j] @ found.whitening[j].T).numpy()
-        want = (scatter[j] + 10 * pooled) / (30 + 10)
-        np.testing.assert_allclose(np.linalg.inv(inverse), want, rtol=1e-3)
-
-
-def test_mixture_takes_duplicate_rows_and_an_empty_cluster():
-    x = torch.zeros(20, 2)
-    x[10:] = 1
-    found = full_mixture(x, torch.arange(20) // 10, 3)
-    assert bool(found.log_joint(x).isfinite().all())
-    labels = found.log_joint(x).argmax(1)
-    assert labels[0] != labels[-1]
-
-
 def test_spectral_labels_follow_the_graph():
     X, y = make_moons(300, noise=0.05, random_state=0)
     near = exact(torch.from_numpy(X.astype(np.float32)), 10)
     labels = spectral_labels(near, 2, np.random.default_rng(0))
     assert adjusted_rand_score(y, labels.numpy()) > 0.95
+
+
+def test_spectral_labels_of_a_graph_in_pieces_are_its_pieces():
+    X, y = make_blobs(400, 4, centers=4, cluster_std=0.3, random_state=0)
+    near = exact(torch.from_numpy(X.astype(np.float32)), 10)
+    labels = spectral_labels(near, 4, np.random.default_rng(0))
+    assert adjusted_rand_score(y, labels.numpy()) == 1

@@ -21,6 +21,7 @@ from coterie.math.graph import by_cells, exact, neighbours, smooth
 from coterie.math.guess import guess_kind
 from coterie.math.merge import (
     agreement,
+    edge_information,
     greedy_merge,
     joint,
     modularity,
@@ -28,10 +29,11 @@ from coterie.math.merge import (
     one_hot,
     spectral_merge,
 )
-from coterie.methods.kith import judge, rivals, row_features
-from coterie.methods.kith.choosing import NAMES, fitted_head, target
+from coterie.methods.kith import density, judge, rivals, row_features, stability
+from coterie.methods.kith.choosing import fitted_head, target
 from coterie.methods.kith.heads import finalists, verdict
 from coterie.methods.kith.views import lose_words
+from coterie.methods.kith.words import NAMES
 from coterie.nets.feature_net import FeatureNet, SharedNorm
 from coterie.nets.kith_encoder import BODY, KithCoder
 from coterie.train.head import Head
@@ -305,7 +307,7 @@ def test_modularity_against_a_loop_and_giants_do_not_win():
 # -- rivals and judge ---------------------------------------------------------------------------
 def test_kernel_scores_against_a_loop():
     known, new = rand(6, 2).double(), rand(3, 2, seed=1).double()
-    for made, h in zip(judge.kernel_scores(known, new), judge.WIDTHS):
+    for made, h in zip(density.kernel_scores(known, new), density.WIDTHS):
         logs = []
         for x in new.tolist():
             parts = [
@@ -318,31 +320,77 @@ def test_kernel_scores_against_a_loop():
 
 def test_gaussians_leave_no_gap_and_rings_do():
     X, y = make_blobs(600, 2, centers=3, random_state=1)
-    X = torch.from_numpy((X - X.mean(0)) / X.std(0)).float()
-    assert judge.density_gap(X, torch.from_numpy(y), 3, rng()) < judge.ADEQUATE
+    X, y = torch.from_numpy((X - X.mean(0)) / X.std(0)).float(), torch.from_numpy(y)
+    found = density.describe(X, 3, [y], rng())
+    assert found.gap < judge.ADEQUATE
+    assert adjusted_rand_score(y, found.labels(X)) > 0.9
     rings, y = make_circles(600, noise=0.05, factor=0.5, random_state=1)
     rings = torch.from_numpy(rings / rings.std(0)).float()
-    assert judge.density_gap(rings, torch.from_numpy(y), 2, rng()) > 3 * judge.ADEQUATE
+    assert density.describe(rings, 2, [torch.from_numpy(y)], rng()).gap > 3 * judge.ADEQUATE
 
 
-def test_the_judge_takes_the_mixture_or_the_lowest_cut(monkeypatch):
-    cuts = {"direct": 0.2, "merged": 0.1, "mixture": 0.3, "linkage": 0.1}
-    z, labels = rand(10, 2), torch.zeros(10)
-    monkeypatch.setattr(judge, "density_gap", lambda *_: 0.01)
-    told = judge.decide("merged", cuts, z, labels, 2, rng())
-    assert (told.winner, told.second) == ("mixture", "merged") and "2 Gaussians" in told.why
-    monkeypatch.setattr(judge, "density_gap", lambda *_: 0.5)
-    told = judge.decide("linkage", cuts, z, labels, 2, rng())
-    assert (told.winner, told.second) == ("linkage", "merged") and "10.0 %" in told.why
+def test_rounding_is_undone_by_the_smallest_step():
+    x = torch.stack(
+        [rand(400).round(), torch.arange(400) * 0.25, rand(400, seed=1), rand(400) * 0], 1
+    )
+    made = density.unrounded(x, rng()) - x
+    assert 0.4 < made[:, 0].abs().max() <= 0.5 and 0.1 < made[:, 1].abs().max() <= 0.125
+    assert made[:, 2].abs().max() < 0.01 and not made[:, 3].any()
+
+
+def test_columns_of_two_values_do_not_make_gaussians_of_a_coin():
+    g = np.random.default_rng(2)
+    y = g.integers(3, size=400)
+    coins = (g.random((400, 4)) < 0.5).astype(np.float32)
+    X = np.c_[3 * np.eye(3)[y] + g.normal(size=(400, 3)), coins].astype(np.float32)
+    X = torch.from_numpy((X - X.mean(0)) / X.std(0))
+    coin = torch.from_numpy(coins[:, 0] + (coins[:, 0] * coins[:, 1])).long()
+    found = density.describe(X, 3, [coin, torch.from_numpy(y)], rng())
+    assert adjusted_rand_score(y, found.labels(X)) > 0.8
+
+
+def test_edge_information_against_a_loop():
+    labels, graph = rng().integers(3, size=40), exact(rand(40, 2), 4).numpy()
+    ends = [(labels[i], labels[b]) for i in range(40) for b in graph[i]]
+    ends += [(b, a) for a, b in ends]
+    told, entropy = 0.0, 0.0
+    for a, b in itertools.product(range(3), repeat=2):
+        p = sum(end == (a, b) for end in ends) / len(ends)
+        pa, pb = (sum(e[0] == c for e in ends) / len(ends) for c in (a, b))
+        told += p * np.log(p / (pa * pb)) if p else 0
+        entropy -= pa * np.log(pa) if b == 0 else 0
+    j = joint(one_hot(torch.from_numpy(labels), 3), torch.from_numpy(graph))
+    assert edge_information(j) == pytest.approx(told / entropy)
+    whole = joint(one_hot(torch.zeros(40).long(), 3), torch.from_numpy(graph))
+    assert edge_information(whole) == 0
+
+
+def test_the_judge_takes_gaussians_where_they_suffice_and_else_what_the_graph_keeps_apart():
+    X, y = make_blobs(60, 2, centers=[[0, 0], [9, 0]], random_state=0)
+    graph, y = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(y)
+    wrong = torch.arange(60) % 2
+    labels = {"direct": wrong, "merged": y, "mixture": wrong}
+    said = judge.decide(labels, "direct", graph, None, 2, 2, gap=0.01)
+    assert (said.winner, said.second) == ("mixture", "merged") and "2 Gaussians" in said.why
+    said = judge.decide(labels, "direct", graph, None, 2, 2, gap=0.5)
+    assert (said.winner, said.second) == ("merged", "direct") and "0.50 nats" in said.why
+
+
+def test_a_few_strays_do_not_make_a_good_cluster_in_many_columns():
+    # nine rows apart and everything else in one, against two halves with some edges between
+    j = torch.tensor([[0.97, 0.0], [0.0, 0.03]]).double()
+    halves = torch.tensor([[0.48, 0.02], [0.02, 0.48]]).double()
+    assert judge.merit(j, few=True) > judge.merit(halves, few=True)
+    assert judge.merit(j, few=False) < judge.merit(halves, few=False)
 
 
 def test_rivals_of_many_rows_work_on_a_sample(monkeypatch):
     X, y = make_blobs(400, 3, centers=3, cluster_std=0.5, random_state=0)
-    for name in ("TRIAL_ROWS", "LINKED_ROWS", "SPECTRAL_ROWS"):
+    X = torch.from_numpy(X).float()
+    for name in ("MEANS_ROWS", "LINKED_ROWS", "LINKED_VALUES", "SPECTRAL_ROWS"):
         monkeypatch.setattr(rivals, name, 100)
-    monkeypatch.setattr(rivals, "MIXTURE_ROWS", 200)
-    found = rivals.rivals(torch.from_numpy(X).float(), 3, rng(), [])
-    assert set(found) == {"kmeans", "linkage", "mixture"}
+    found = rivals.table_rivals(X, 3, rng()) | {"kmeans": rivals.means(X, 3, rng())}
+    assert set(found) == {"kmeans", "linkage"}
     for labels in found.values():
         assert adjusted_rand_score(y, labels.numpy()) > 0.98
 
@@ -356,12 +404,44 @@ def test_the_network_learns_what_a_rival_found(shape, winner, tmp_path):
         X = X @ np.array([[0.6, -0.6], [-0.4, 0.8]])
     model = Kith(len(set(y)), random_state=0).fit(X)
     assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert model.notes_[0].startswith("taken:") and "refits" in model.notes_[0]
     if shape == "stretched":
         assert model.chosen_ == winner and "mixture of Gaussians" in model.notes_[0]
     model.save(tmp_path / "m")
     again = coterie.load(tmp_path / "m")
     assert np.array_equal(again.predict(X), model.labels_)
     assert (again.chosen_, again.second_) == (model.chosen_, model.second_)
+    assert str(again.stability_) == str(model.stability_)
+    assert again.agreements_[model.chosen_] == 1
+    if shape == "stretched":
+        assert model.stability_.overall > 0.9 and model.stability_.reappears.min() >= 8
+
+
+# -- stability ----------------------------------------------------------------------------------
+def test_overlap_against_sets():
+    ours, theirs = torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([2, 2, 1, 1, 1, 1])
+    made = stability.overlap(ours, theirs, 3)
+    assert made.tolist() == pytest.approx([2 / 3, 3 / 4, -1])
+
+
+def test_stability_counts_the_refits_that_have_a_cluster():
+    overlaps = torch.tensor([[1.0, 0.5, -1], [0.8, 0.8, -1]])
+    found = stability.Stability.of(torch.tensor([0.9, 0.7]), overlaps)
+    assert found.overall == pytest.approx(0.8) and found.reappears.tolist() == [2, 1, 0]
+    assert found.clusters.tolist() == pytest.approx([0.9, 0.65, 0])
+    assert "1 (1 of 2)" in str(found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_candidate_can_be_made_anew_from_some_rows(name):
+    X, y = make_blobs(200, 4, centers=3, cluster_std=0.3, random_state=0)
+    z, y = torch.from_numpy(X).float(), torch.from_numpy(y)
+    heads = [[one_hot(y, 3)] * 2, [one_hot(2 * y + torch.arange(200) % 2, 6)] * 2]
+    way = stability.way_of(name, 3, z, z, exact(z, 5), heads, "tied")
+    rand_indices, overlaps = stability.repeat(y, 3, way, rng())
+    assert rand_indices.min() > 0.98 and overlaps.min() > 0.98
+    noise = torch.from_numpy(rng().integers(3, size=200))
+    assert stability.repeat(noise, 3, way, rng())[0].max() < 0.2
 
 
 # -- network ------------------------------------------------------------------------------------

@@ -116,6 +116,20 @@ def modularity(j):  # (k, k) -> float
     return float((j.diagonal() - d * d).sum())
 
 
+def edge_information(j):  # (k, k) -> float in 0..1
+    """What one end of an edge tells of the cluster of the other, over all there is to tell.
+
+    Mutual information of both ends over the entropy of one; 0 for a single cluster. A cut weighs
+    every cluster alike, so a handful of rows that stand apart are worth as much as a third of the
+    data; here they are worth what they hold.
+    """
+    d = j.sum(1)
+    entropy = -float(torch.xlogy(d, d).sum())
+    chance = torch.outer(d, d).clamp_min(1e-30)
+    told = float(torch.xlogy(j, j / chance).sum())
+    return told / entropy if entropy > 1e-12 else 0.0
+
+
 def neighbours_kept(j):  # (k, k) -> float
     """Share of edges inside clusters beyond chance: 1 all of them, 0 as drawn by lot.
 

@@ -16,6 +16,8 @@ CANDIDATES = {
     "mixture": "a mixture of Gaussians",
     "spectral": "spectral clustering",
     "linkage": "linkage along the shortest links",
+    "consensus": "what all heads of the network have in common",
+    "embedding": "k-means on the network's embedding",
 }
 COUNTS = ("clusters_used", "smallest_share", "largest_share")
 OTHERWISE = 0.6  # agreement below which a second clustering is worth showing

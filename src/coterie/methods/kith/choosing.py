@@ -6,28 +6,24 @@ import numpy as np
 import torch
 
 from ...math.graph import smooth
-from ...math.merge import joint, normalised_cut, one_hot, stability
+from ...math.merge import one_hot
+from ...math.merge import stability as rand_index
 from ...runtime.rng import numpy_rng
 from ...train.batch import Context
 from ...train.head import Head
+from .density import describe
 from .heads import finalists, verdict
-from .judge import Verdict, decide
-from .rivals import rivals
+from .judge import GAUSSIAN_KINDS, Verdict, decide
+from .rivals import means, table_rivals
+from .stability import Stability, repeat, way_of
+from .words import NAMES, told
 
 if TYPE_CHECKING:
     from .method import Kith
 
-NAMES = ("direct", "merged", "kmeans", "mixture", "spectral", "linkage")
+STARTS = ("direct", "merged", "kmeans", "spectral", "linkage")  # from which EM begins
+HALF = 0.5  # weight of a row's neighbours in learned labels: they do not overrule its own
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
-DISAGREE = 0.6  # adjusted Rand index of winner and second below which the result says so
-SAID = {
-    "direct": "equal sizes (a direct head)",
-    "merged": "free sizes (a merged head)",
-    "kmeans": "k-means on the features",
-    "mixture": "a mixture of Gaussians on the features",
-    "spectral": "spectral clustering of the graph",
-    "linkage": "linkage along the shortest links",
-}
 
 
 @torch.no_grad()
@@ -41,39 +37,49 @@ def choose(kith: "Kith", context: Context) -> None:
     best, firm = finalists(kith.candidates(h, head, judged, rng))
     own = verdict(kith.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
     labels = {name: c["labels"] for name, c in best.items()}
-    if kith.kind_ == "table" and kith.sizes == "auto" and len(h) > 2 * k:
-        labels |= rivals(head.z, k, rng, list(labels.values()))
-    cuts = {c: normalised_cut(joint(one_hot(v, k), head.graph, judged)) for c, v in labels.items()}
-    told = Verdict(own, min(set(best) - {own}), float("nan"), "")
-    if "mixture" in labels:
-        told = decide(own, cuts, head.z, labels["mixture"], k, rng)
-    winner, second = told.winner, told.second
-    alike = stability([labels[winner], labels[second]])
+    outputs = kith.outputs_of(h, head)
+    shape, gap = "free", float("nan")
+    if kith.sizes == "auto" and len(h) > 2 * k:
+        voices = torch.cat([p for family in outputs for p in family], 1)
+        seen = {"consensus": voices, "embedding": h, "kmeans": head.z}
+        labels |= {name: means(values, k, rng) for name, values in seen.items()}
+        if kith.kind_ == "table":
+            labels |= table_rivals(head.z, k, rng)
+        if kith.kind_ in GAUSSIAN_KINDS:
+            starts = [labels[name] for name in STARTS if name in labels]
+            found = describe(head.z, k, starts, rng)
+            labels["mixture"] = found.labels(head.z)
+            shape, gap = found.mixture.shape, found.gap
+    columns = head.z.shape[1] if kith.kind_ == "table" else 0
+    said = decide(labels, own, head.graph, judged, k, columns, gap)
+    if kith.sizes != "auto":
+        said = Verdict(own, min(set(best) - {own}), said.merits, said.cuts, "sizes were given")
+    winner, second = said.winner, said.second
+    state = {"kind": head.kind, "spread": head.spread}
     if winner in best:
         chosen = best[winner]
         params = {"weight": chosen["weight"], "bias": chosen["bias"]}
-        merge = chosen["merge"]
-        q = (h @ chosen["weight"] + chosen["bias"]).softmax(1) @ merge
+        state["merge"] = chosen["merge"]
+        q = (h @ chosen["weight"] + chosen["bias"]).softmax(1) @ chosen["merge"]
         goal = target(q, head.graph, head.graph.shape[1])
     else:
-        q, merge = one_hot(labels[winner], k), torch.eye(k)
-        params, goal = fitted_head(h, q), target(q, head.graph, 1)
-    state = {"kind": head.kind, "spread": head.spread, "merge": merge}
+        q, state["merge"] = one_hot(labels[winner], k), torch.eye(k)
+        params, goal = fitted_head(h, q), target(q, head.graph, HALF)
+    refit = way_of(winner, k, head.z, h, head.graph, outputs, shape)
+    state["rand"], state["overlaps"] = repeat(labels[winner], k, refit, rng)
     state |= {f"{name}_labels": v.int() for name, v in labels.items()}
-    state["agreement"] = torch.tensor(alike)
+    alike = {name: rand_index([labels[winner], v]) for name, v in labels.items()}
+    there = [name for name in NAMES if name in labels]
+    state["alike"] = torch.tensor([alike[name] for name in there])
+    state["agreement"] = torch.tensor(alike[second])
     state["labelled"] = torch.tensor(winner not in best)
     state["chosen"] = torch.tensor([NAMES.index(winner), NAMES.index(second)])
-    state["cuts"] = torch.tensor([cuts[name] for name in NAMES if name in cuts])
+    state["cuts"] = torch.tensor([said.cuts[name] for name in there])
     rowwise = {name: getattr(head, name) for name in head.kinds["rows"]}
     rowwise["target"] = goal
     context.head, context.labels = Head(params, state, rowwise), None
-    if winner not in best:
-        context.note(f"taken: {SAID[winner]}; {told.why}")
-    if alike < DISAGREE:
-        context.note(
-            f"{SAID[winner]} and {SAID[second]} lead to different clusters (adjusted Rand index "
-            f"{alike:.2f}); taken: {winner}; candidates_ has all"
-        )
+    for note in told(said, alike, Stability.of(state["rand"], state["overlaps"])):
+        context.note(note)
 
 
 def embed(context: Context) -> torch.Tensor:  # (n, e)

@@ -23,7 +23,7 @@ from ...train.head import Head
 from ...train.plan import Call, Phase
 from ...train.rows import Rows
 from ...train.settings import Settings
-from .choosing import NAMES, choose
+from .choosing import choose
 from .heads import Families, candidates
 from .row_features import (
     LOST,
@@ -33,7 +33,9 @@ from .row_features import (
     thin_rows,
     usual_neighbours,
 )
+from .stability import Stability
 from .views import mixed, thinned
+from .words import NAMES
 
 FEW_STEPS, STEPS = 60, 550  # of training, for very few rows and for many, at least
 REFINE_STEPS, LONGEST = 50, 600  # of learning the winner, at least and at most
@@ -66,16 +68,18 @@ class Kith(StepFields, DeepClusterer):
     on which the over-heads agree best (mean adjusted Rand index, less 0.04) is kept. Merges that
     end in a giant cluster (modularity 0.05 below that of the direct heads) are left out.
 
-    Clusterings are compared by the normalised cut of the neighbour graph: the share of edges that
-    leave a cluster, mean over clusters. sizes="auto" takes the lowest, but a merged one only if the
-    over-heads agree by 0.8 or its cut is below 0.7 of the direct one: otherwise the graph does not
-    tell the sizes, and equal ones are the better guess. `candidates_` holds the best labels of both
-    families, `agreement_` their adjusted Rand index.
+    Besides its heads a committee is asked: k-means on the outputs of all heads, on the embedding
+    and on the features, for tables linkage and spectral clustering, for tables and embeddings a
+    mixture of Gaussians. The mixture wins where no richer density describes unseen rows better
+    (`density`), else the candidate whose clusters the neighbour graph tells apart best (`judge`).
+    `candidates_` holds the labels of all, `agreements_` their adjusted Rand index with the winner,
+    `stability_` how often each cluster reappears when the winner's way is repeated on parts of
+    the rows.
 
     Views of texts lose 70 % of their words, those of cells half of their genes.
 
     `refine` at last trains the chosen head on its own assignment, averaged over the graph and
-    sharpened as DEC does.
+    sharpened as DEC does, or the network on the labels of another winner.
     """
 
     key = "kith"
@@ -91,7 +95,7 @@ class Kith(StepFields, DeepClusterer):
     kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
     sizes: str = param(
         "auto",
-        "equal (direct head), free (merged over-head), or auto: the lower normalised cut",
+        "equal (direct head), free (merged over-head), or auto: a judge asks all candidates",
         choices=("auto", "equal", "free"),
     )
     n_neighbors: int | None = param(
@@ -245,9 +249,17 @@ class Kith(StepFields, DeepClusterer):
         self, h: torch.Tensor, head: Head, judged: torch.Tensor | None, rng: np.random.Generator
     ) -> Families:
         """Clusterings of all heads on the embedding h (n, e)."""
-        weights, biases = self._split(head.weight.data), self._split(head.bias.data[None])
-        direct, over = (list(zip(w.unbind(1), b[0].unbind(0))) for w, b in zip(weights, biases))
+        direct, over = self._heads(head)
         return candidates(h, direct, over, head.graph, judged, self.n_clusters, rng)
+
+    def _heads(self, head: Head) -> list[list[tuple[torch.Tensor, torch.Tensor]]]:
+        """Weight and bias of each direct head and of each over-head."""
+        weights, biases = self._split(head.weight.data), self._split(head.bias.data[None])
+        return [list(zip(w.unbind(1), b[0].unbind(0))) for w, b in zip(weights, biases)]
+
+    def outputs_of(self, h: torch.Tensor, head: Head) -> list[list[torch.Tensor]]:
+        """Outputs (n, o) of all direct heads, and of all over-heads."""
+        return [[(h @ w + b).softmax(1) for w, b in family] for family in self._heads(head)]
 
     def _choose(self, context: Context) -> None:
         _settle(context)
@@ -294,6 +306,9 @@ class Kith(StepFields, DeepClusterer):
         self.cuts_ = dict(zip(there, self.head_.cuts.tolist()))
         self.agreement_ = float(self.head_.agreement)
         self.chosen_, self.second_ = (NAMES[i] for i in self.head_.chosen.tolist())
+        if "overlaps" in self.head_:  # not in models of earlier versions
+            self.stability_ = Stability.of(self.head_.rand, self.head_.overlaps)
+            self.agreements_ = dict(zip(there, self.head_.alike.tolist()))
         if "graph" in self.head_:  # a loaded model has left its rows behind
             self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
 
