@@ -13,7 +13,7 @@ from coterie.palette import PALETTE, css
 from coterie.runtime.progress import Progress
 from coterie.storage.tensors import write_bytes
 
-from . import baselines, charts, coverage, maps, model_pictures, sections, sentences
+from . import baselines, charts, choice, coverage, maps, model_pictures, sections, sentences
 from .all_cards import deck
 from .cluster_stats import gather, raw_parts
 from .doubts import DIVIDED, ground_doubts
@@ -138,6 +138,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         baselines=sections.baseline_rows(beside),
         families=sections.family_rows(agreement),
         second=sections.second_opinion(facts, model),
+        choice=choice.section(model),
         label_free=sections.label_free(facts, model, dataset),
         confidence_note=sections.confidence_note(facts),
         confidence_chart=sections.confidence_chart(facts),

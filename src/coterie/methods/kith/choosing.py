@@ -13,7 +13,7 @@ from ...train.batch import Context
 from ...train.head import Head
 from .density import describe
 from .heads import finalists, verdict
-from .judge import GAUSSIAN_KINDS, Verdict, decide
+from .judge import FEW_COLUMNS, GAUSSIAN_KINDS, Verdict, decide
 from .rivals import means, table_rivals
 from .stability import Stability, repeat, way_of
 from .words import NAMES, told
@@ -39,18 +39,18 @@ def choose(kith: "Kith", context: Context) -> None:
     labels = {name: c["labels"] for name, c in best.items()}
     outputs = kith.outputs_of(h, head)
     shape, gap = "free", float("nan")
+    columns = head.z.shape[1] if kith.kind_ == "table" else 0
     if kith.sizes == "auto" and len(h) > 2 * k:
         voices = torch.cat([p for family in outputs for p in family], 1)
         seen = {"consensus": voices, "embedding": h, "kmeans": head.z}
         labels |= {name: means(values, k, rng) for name, values in seen.items()}
-        if kith.kind_ == "table":
+        if 0 < columns <= FEW_COLUMNS:
             labels |= table_rivals(head.z, k, rng)
         if kith.kind_ in GAUSSIAN_KINDS:
             starts = [labels[name] for name in STARTS if name in labels]
             found = describe(head.z, k, starts, rng)
             labels["mixture"] = found.labels(head.z)
             shape, gap = found.mixture.shape, found.gap
-    columns = head.z.shape[1] if kith.kind_ == "table" else 0
     said = decide(labels, own, head.graph, judged, k, columns, gap)
     if kith.sizes != "auto":
         said = Verdict(own, min(set(best) - {own}), said.merits, said.cuts, "sizes were given")

@@ -69,7 +69,7 @@ class Kith(StepFields, DeepClusterer):
     end in a giant cluster (modularity 0.05 below that of the direct heads) are left out.
 
     Besides its heads a committee is asked: k-means on the outputs of all heads, on the embedding
-    and on the features, for tables linkage and spectral clustering, for tables and embeddings a
+    and on the features, for narrow tables linkage and spectral clustering, for tables and vectors a
     mixture of Gaussians. The mixture wins where no richer density describes unseen rows better
     (`density`), else the candidate whose clusters the neighbour graph tells apart best (`judge`).
     `candidates_` holds the labels of all, `agreements_` their adjusted Rand index with the winner,
@@ -86,7 +86,7 @@ class Kith(StepFields, DeepClusterer):
     title = "Kith"
     summary = "neighbours belong together: a graph, a small network, many heads; no pre-training"
     reference = "coterie; after SCAN (Van Gansbeke et al. 2020) and DEC"
-    cluster_axes = {"merge": 1}
+    cluster_axes = {"merge": 1, "overlaps": 1}
     tiny = {"hidden": (16,), "embedding_dim": 8, "epochs": 12, "refine_epochs": 1, "n_neighbors": 5}
 
     words: ClassVar[int] = 5000
@@ -298,6 +298,10 @@ class Kith(StepFields, DeepClusterer):
         return (latents @ head.weight + head.bias).softmax(1) @ head.merge
 
     # -- looking inside ---------------------------------------------------------------------
+    def _renumber(self, order: torch.Tensor) -> None:
+        super()._renumber(order)
+        self._after_fit()  # what it says of clusters follows their numbers
+
     def _after_fit(self) -> None:
         there = [name for name in NAMES if f"{name}_labels" in self.head_]
         self.candidates_ = {
