@@ -1,4 +1,4 @@
-"""Why this result and not another, and whether its clusters come back: of methods with candidates."""
+"""Why this result and not another, and whether its clusters come back."""
 
 from .sections import CANDIDATES
 
@@ -19,7 +19,7 @@ def section(model):
             "alike": f"{alike[name]:.2f}",
             "cut": f"{100 * cuts[name]:.1f} %",
         }
-        for name in sorted(alike, key=lambda name: -alike[name])
+        for name in sorted(alike, key=lambda name: (name != model.chosen_, -alike[name]))
     ]
     return {
         "why": "; ".join(why.removeprefix("taken: ").split("; ")[:2]),
