@@ -2,13 +2,15 @@
 
     python benchmarks/judge_study.py collect          # fits; resumes where it ended
     python benchmarks/judge_study.py judge            # the table of rules
+    python benchmarks/judge_study.py score            # Kith as it is, on all rows; resumes too
 
 `collect` fits Kith without its last phase on at most 2,000 rows of each set, and appends a line to
 results/judge_study.jsonl: for each candidate what every measure says of it, and its score against
 the classes (ARI; NMI for the shared sets), which no measure has seen. `judge` asks each rule for
 its favourite: regret is the score of the best candidate less that of the favourite. Rules may be
 chosen on the sets whose name has an even digest; the others show how they do elsewhere. A set with
-several labellings is a problem for each of them; the best one counts.
+several labellings is a problem for each of them; the best one counts. `score` appends whole fits to
+results/kith_scores.jsonl and prints the mean of each family of sets.
 """
 
 import argparse
@@ -161,6 +163,29 @@ def collect(args):
         print(name, f"{time.process_time() - begin:.1f} s", model.chosen_, shown, flush=True)
 
 
+def score_fits(args):
+    path = args.out.with_name("kith_scores.jsonl")
+    done = {record["set"] for record in read(path)}
+    for name, X, y in problems(args.data_dir):
+        if name in done or args.only not in name:
+            continue
+        k, begin = len(np.unique(y[y >= 0])), time.process_time()
+        model = Kith(k, random_state=args.seed).fit(list(X) if X.dtype == object else X)
+        record = {"set": name, "rows": len(y), "k": k, "chosen": model.chosen_}
+        record |= {"score": round(score(name, y, model.labels_), 4)}
+        record |= {"stability": round(model.stability_.overall, 3)}
+        record |= {"seconds": round(time.process_time() - begin, 2)}
+        with path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(record, flush=True)
+    best = defaultdict(dict)
+    for record in read(path):
+        family, name = record["set"].split("/")[:2]
+        best[family][name] = max(record["score"], best[family].get(name, -1))
+    for family, scores in best.items():
+        print(f"{family}: mean {np.mean(list(scores.values())):.3f} of {len(scores)} sets", scores)
+
+
 def measures(z, graph, labels, k):
     """What can be said of a clustering without classes; larger is better."""
     j = joint(one_hot(labels, k), graph)
@@ -235,14 +260,14 @@ def read(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("collect", "judge"))
+    parser.add_argument("what", choices=("collect", "judge", "score"))
     parser.add_argument("--data-dir", default="data")
     parser.add_argument("--out", type=Path, default=RESULTS / "judge_study.jsonl")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="sets with this in their name")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    {"collect": collect, "judge": judge}[args.what](args)
+    {"collect": collect, "judge": judge, "score": score_fits}[args.what](args)
 
 
 if __name__ == "__main__":

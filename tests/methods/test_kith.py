@@ -376,6 +376,17 @@ def test_the_judge_takes_gaussians_where_they_suffice_and_else_what_the_graph_ke
     assert (said.winner, said.second) == ("merged", "direct") and "0.50 nats" in said.why
 
 
+def test_in_many_columns_the_network_chooses_between_its_heads():
+    X, y = make_blobs(60, 2, centers=[[0, 0], [9, 0]], random_state=0)
+    graph, y = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(y)
+    worse = torch.where(torch.arange(60) < 5, 1 - y, y)
+    labels = {"direct": y, "merged": worse, "consensus": torch.arange(60) % 2}
+    few, many = (
+        judge.decide(labels, "merged", graph, None, 2, columns, float("nan")) for columns in (2, 0)
+    )
+    assert few.winner == "direct" and many.winner == "merged"
+
+
 def test_a_few_strays_do_not_make_a_good_cluster_in_many_columns():
     # nine rows apart and everything else in one, against two halves with some edges between
     j = torch.tensor([[0.97, 0.0], [0.0, 0.03]]).double()

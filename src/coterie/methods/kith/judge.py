@@ -17,6 +17,7 @@ from ...math.merge import edge_information, joint, modularity, normalised_cut, o
 
 ADEQUATE = 0.03  # nats a row by which richer densities may be better than k Gaussians
 GAUSSIAN_KINDS = ("table", "vector")
+HEADS = ("direct", "merged")
 FEW_COLUMNS = 10  # up to here distances mean the same everywhere, and shapes may be thin
 
 
@@ -46,6 +47,8 @@ def decide(
     merits = {name: merit(j, few) for name, j in joints.items()}
     cuts = {name: normalised_cut(j) for name, j in joints.items()}
     order = sorted(merits, key=lambda name: (-merits[name], name != own))
+    if not few:  # between its heads the network has chosen: equal sizes please modularity
+        order.sort(key=lambda name: name in HEADS and name != own)
     if "mixture" in labels and gap < ADEQUATE:
         second = next(name for name in order if name != "mixture")
         why = (
