@@ -1,4 +1,7 @@
-"""How many clusters? Three label-free curves over k, and an answer only where they agree.
+"""How many clusters? Label-free curves over k, and an answer only where there is one.
+
+With kith the answer is that of Kith("auto"), and the curves stand beside it. With any other method
+it is the k on which the curves agree.
 
 stability   how alike fits on different four fifths of the rows label all rows (mean adjusted
             Rand index of the pairs)
@@ -23,6 +26,8 @@ from .data.dataset import Dataset
 from .estimator.raw import first_rows
 from .math.graph import neighbours
 from .math.merge import greedy_merge, joint, modularity, one_hot
+from .methods.kith.number import Number, number_of
+from .methods.kith.numbered import Numbered
 from .registry import DEFAULT, get
 from .runtime.rng import numpy_rng
 
@@ -41,6 +46,7 @@ class Curves:
 
     k: list[int]
     curves: dict[str, list[float]] = field(default_factory=dict)
+    found: Number | None = None  # by the density of the rows; for kith only
 
     @property
     def votes(self) -> dict[str, int]:
@@ -54,7 +60,11 @@ class Curves:
 
     @property
     def answer(self) -> int | None:
-        """The k on which at least two curves agree and none is far off; None: no clear answer."""
+        """What the density of the rows says, of kith; else the k on which at least two curves agree
+        and none is far off. None: no clear answer, or no structure.
+        """
+        if self.found is not None:
+            return self.found.k if self.found.structure else None
         votes = sorted(self.votes.values())
         if len(votes) < 2 or votes[-1] - votes[0] > CLOSE:
             return None
@@ -63,6 +73,8 @@ class Curves:
     def verdict(self) -> str:
         """One sentence for people."""
         said = ", ".join(f"{name} {k}" for name, k in self.votes.items())
+        if self.found is not None:
+            return f"{self.found.words()} (curves: {said})"
         if self.answer is None:
             return f"no clear answer: the curves prefer different k ({said})"
         return f"{self.answer} clusters ({said})"
@@ -156,6 +168,9 @@ def study(make: Any, X: Any, ks: list[int], seeds: tuple[int, ...] = (0, 1), tel
     z: Any = None
     rows: Any = None
     found = Curves(list(ks), {name: [] for name in CURVES[:2]})
+    first = make(ks[0], seeds[0])
+    if isinstance(first, Numbered):
+        found.found = number_of(first.set_params(encoder=None), X)
     labels = None
     for k in ks:
         models = [make(k, seed).set_params(encoder=None) for seed in seeds]

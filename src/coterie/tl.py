@@ -37,7 +37,7 @@ def __dir__() -> list[str]:
 def cluster(
     method: str,
     adata: Any,
-    n_clusters: int = 8,
+    n_clusters: int | str = 8,
     *,
     use_rep: str | None = None,
     layer: str | None = None,

@@ -7,7 +7,7 @@ from coterie.storage.atomic import to_toml
 
 from .bench import read_methods, read_settings, seeds
 from .fitting import Plan, fit_run
-from .method_args import Parser, UsageError, duration, names, whole
+from .method_args import Parser, UsageError, duration, names, whole, whole_or_auto
 from .source import add_data_flags, data_options, load_for
 from .summary import NAMES, console
 
@@ -21,7 +21,7 @@ def run(argv: list[str]) -> int:
     )
     parser.add_argument("data", metavar="DATA", help="as for coterie fit")
     parser.add_argument("--methods", type=names, required=True, metavar="M[:VARIANT],...")
-    parser.add_argument("--clusters", type=whole, metavar="K")
+    parser.add_argument("--clusters", type=whole_or_auto, metavar="K")
     parser.add_argument(
         "--seeds", type=seeds, default=[0], metavar="N|A-B|A,B", help="(default: 0 alone)"
     )

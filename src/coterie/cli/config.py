@@ -39,7 +39,7 @@ def stored_params(cls: type, meta: dict) -> dict:
 
     By the method's own list: what was None is not in the file, and the default may be another.
     """
-    k = int(meta["params"]["n_clusters"])
+    k = meta["params"]["n_clusters"]
     fields = [name for name in runs.describe(cls(n_clusters=k)) if name in method_fields(cls)]
     return {name: as_tuples(meta["params"].get(name)) for name in fields}
 

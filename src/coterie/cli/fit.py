@@ -18,6 +18,7 @@ from .method_args import (
     method_fields,
     option_names,
     whole,
+    whole_or_auto,
 )
 from .source import OPTIONS, absolute, add_data_flags, data_options, short_name, stored_options
 from .summary import show_run
@@ -82,14 +83,21 @@ def default_method() -> str:
 def build_parser(cls) -> Parser:
     parser = Parser(
         prog="coterie fit",
-        usage="coterie fit DATA [--method M] --clusters K --out RUN [options]",
+        usage="coterie fit DATA [--method M] --clusters K|auto --out RUN [options]",
         description=EPILOG.format(method=cls.key),
     )
     unset = argparse.SUPPRESS
     parser.add_argument("data", metavar="DATA", nargs="?", help="what to cluster")
     parser.add_argument("--data", dest="data_flag", help=unset)  # the config key of DATA
     parser.add_argument("--method", default=unset, metavar="M[:V]", help="see coterie methods")
-    parser.add_argument("--clusters", "--n-clusters", type=whole, default=unset, metavar="K")
+    parser.add_argument(
+        "--clusters",
+        "--n-clusters",
+        type=whole_or_auto,
+        default=unset,
+        metavar="K|auto",
+        help="auto: kith finds the number",
+    )
     parser.add_argument("--out", metavar="RUN", help="run folder (default: runs/DATA-METHOD)")
     parser.add_argument("--config", metavar="FILE|RUN", help="options from a file, or a run")
     parser.add_argument("--resume", action="store_true", help="finish a run that was stopped")
@@ -162,7 +170,7 @@ def _fresh(args, cls, out: str) -> Plan:
 
 def _resumed(args, cls, out: str, old: dict) -> Plan:
     """The plan that a run began with; whatever is said again must agree with it."""
-    k = int(old["params"]["n_clusters"])
+    k = old["params"]["n_clusters"]
     stored = stored_params(cls, old)
     source = dict(old["data"])
     options = stored_options(source)

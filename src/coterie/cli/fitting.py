@@ -24,7 +24,7 @@ class Plan:
     cls: type
     source: str
     out: str
-    n_clusters: int | None = None
+    n_clusters: int | str | None = None
     seed: int = 0
     params: dict = field(default_factory=dict)
     options: dict = field(default_factory=dict)  # of the data
@@ -128,7 +128,7 @@ def _estimator(plan: Plan, dataset):
     k = plan.n_clusters or _own_classes(dataset)
     estimator = plan.cls(n_clusters=k, random_state=plan.seed, **plan.params)
     check_params(estimator)
-    if k > len(dataset):
+    if not isinstance(k, str) and k > len(dataset):
         raise ValueError(
             f"{dataset.name} has {len(dataset)} rows but --clusters is {k}; "
             "lower --clusters or give more rows"
@@ -180,7 +180,7 @@ def _label_free(estimator, some, rows, labels) -> dict:
 
 def _own_classes(dataset) -> int:
     if dataset.labels is None:
-        raise ValueError("how many clusters? give --clusters K")
+        raise ValueError("how many clusters? give --clusters K, or --clusters auto with kith")
     k = len(np.unique(dataset.labels))
     notice(f"--clusters not given; {dataset.name} has {k} classes")
     return k

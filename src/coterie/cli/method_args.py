@@ -74,6 +74,11 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def whole_or_auto(text: str) -> int | str:
+    """An integer of at least 1, or the word auto."""
+    return text if text == "auto" else whole(text)
+
+
 def read_value(text: str, kinds: list):
     """The value that a text stands for, as the first of `kinds` that fits.
 

@@ -29,6 +29,7 @@ def show_run(run: Run):
     meta, out = run.meta, console()
     scores, rival = meta.get("scores", {}), meta.get("kmeans", {})
     data, k = meta["data"], meta["params"]["n_clusters"]
+    k = len(scores["sizes"]) if k == "auto" else k
     seconds = sum(meta.get("seconds", {}).values())
     shape, name = "x".join(map(str, data["shape"])), printable(data["name"])
     out.print(

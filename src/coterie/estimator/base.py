@@ -87,7 +87,7 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         """Learn the clusters of X. `y` exists for scikit-learn's sake and is never looked at."""
         check_params(self)
         source = check_rows(self, first_rows(self, X), reset=True)
-        if source.shape[0] < self.n_clusters:
+        if self.n_clusters != "auto" and source.shape[0] < self.n_clusters:
             raise ValueError(
                 f"n_samples={source.shape[0]} should be >= n_clusters={self.n_clusters}; "
                 "lower n_clusters or give more rows"
@@ -109,7 +109,7 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         self.scaling_ = fit_scaling(source, self.scale)
         rows = Rows(source, self.scaling_)
         self.input_shape_, self.row_shape_ = tuple(source.shape[1:]), rows.shape
-        settings = resolve(self, rows.n, rows.shape, Look(rows))
+        settings = resolve(self, rows.n, rows.shape, self._look(rows))
         self._prepare(settings.replace(scale=self.scaling_.choice))
         self.history_: list[dict] = []
         self.seconds_: dict[str, float] = {}
@@ -126,9 +126,17 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         for note, way_out in self._check_labels(rows):
             self.notes_.append(note)
             warnings.warn(f"{note}; {way_out}", stacklevel=3)
+        self._after_labels(rows)
         if self.reject:
             self._calibrate(rows)
             self.labels_ = self._labels(rows)
+
+    def _look(self, rows: Rows) -> Look:
+        """What the rows' values tell the rules of open fields."""
+        return Look(rows)
+
+    def _after_labels(self, rows: Rows) -> None:
+        """What follows from the labels, before any are rejected."""
 
     def _prepare(self, settings: Settings) -> None:
         """What follows from the settings alone; before a fit and after a load."""
@@ -206,15 +214,6 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
     # -- helpers ----------------------------------------------------------------------------
     def _after_fit(self) -> None:
         """Attributes that can be read off network and head (also after load)."""
-
-    def _check_clusters(self, *clusters: int) -> None:
-        check_is_fitted(self, "head_")
-        for cluster in clusters:
-            if not 0 <= cluster < self.n_clusters_:
-                raise ValueError(
-                    f"cluster={cluster} but there are {self.n_clusters_}; "
-                    f"give a number from 0 to {self.n_clusters_ - 1}"
-                )
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "head_")

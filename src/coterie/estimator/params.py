@@ -132,6 +132,8 @@ def check_params(estimator: Any) -> None:
             continue
         name = f"{type(estimator).__name__}({f.name}={value!r})"
         kinds = _kinds(type(estimator))[f.name]
+        if f.name == "n_clusters" and isinstance(value, str):
+            _check_auto(name, value, kinds)
         flag = kinds and bool in kinds and str(getattr(value, "dtype", "")) == "bool"  # numpy's
         array = kinds and tuple in kinds and hasattr(value, "__array__")  # without importing numpy
         known = flag or array
@@ -160,6 +162,17 @@ def check_params(estimator: Any) -> None:
                 continue
             if any(bad(v, meta[bound]) for v in figures):
                 raise ValueError(f"{name}: must be {words} {meta[bound]}")
+
+
+def _check_auto(name: str, value: str, kinds: list | None) -> None:
+    """A word for the number of clusters: "auto", and only where a method finds it by itself."""
+    if value != "auto":
+        raise ValueError(f"{name}: give a whole number, or 'auto' with the method kith")
+    if kinds is not None and str not in kinds:
+        raise ValueError(
+            f"{name}: 'auto' is only for kith; find the number with coterie select-k "
+            "(coterie.select_k), or with Kith('auto') and its n_clusters_, and give it here"
+        )
 
 
 def _is_one_of(value: Any, kinds: list) -> bool:

@@ -116,7 +116,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         crumb=f"{facts.name} · {title}",
         headline=sentences.headline(facts),
         sentences=sentences.sentences(
-            facts, title, beside, doubtful=bool(seen) or any(map(sentences.starved, notes))
+            facts, title, beside, bool(seen) or any(map(sentences.starved, notes)), notes
         ),
         warnings=sentences.warnings(facts, getattr(model, "history_", ()), notes, seen),
         first_look=sentences.first_look(parts),

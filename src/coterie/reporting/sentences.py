@@ -5,18 +5,21 @@ import numpy as np
 from .cluster_stats import BORDER, cluster_list, count, percent
 from .doubts import DIVIDED
 
+FOUND = "found: "  # how the note on the number of clusters begins
+
 
 def headline(facts):
     """One sentence that says what was done."""
     return f"{count(facts.n, facts.noun)} in {facts.used} cluster{'' if facts.used == 1 else 's'}"
 
 
-def sentences(facts, title, baselines, doubtful=False):
+def sentences(facts, title, baselines, doubtful=False, notes=()):
     """A handful of sentences for a reader who has never heard of the method.
 
     `doubtful` says that there is reason not to repeat the method's praise of itself.
     """
     out = [_made(facts, title), _sizes(facts)]
+    out += [_found(note.removeprefix(FOUND)) for note in notes if note.startswith(FOUND)]
     if facts.left_out:
         share = percent(facts.left_out / facts.n)
         out.append(
@@ -46,6 +49,16 @@ def _made(facts, title):
         f"{title} sorted {count(facts.n, facts.noun)} into {facts.used} {clusters_word} of things "
         f"that look alike to it{asked}. Nobody told it what to look for; "
         "the numbers are names, not ranks."
+    )
+
+
+def _found(words):
+    """How a method that was not told the number of groups came to it."""
+    if words.startswith("no structure"):
+        return f"Nobody said how many groups there are, and the data do not either: {words}."
+    return (
+        f"Nobody said how many groups there are; the method found {words}. A range says which "
+        "other numbers the data would bear."
     )
 
 
@@ -122,7 +135,7 @@ def warnings(facts, history=(), notes=(), seen=()):
         out.append(_warn("look", f"{cluster_list(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
-    told = [note for note in notes if not starved(note) and not note.startswith("taken:")]
+    told = [n for n in notes if not starved(n) and not n.startswith(("taken:", FOUND))]
     out.extend(_warn("look", f"{note}.", []) for note in told)
     return out
 

@@ -47,7 +47,8 @@ class Look:
         return self._rows.sampled_variance()
 
 
-FACTS = {"outside": "zeros", "variance": 1.0, "sampled_variance": 1.0}  # of rows nobody has seen
+FACTS = {"outside": "zeros", "variance": 1.0, "sampled_variance": 1.0, "number": 8}
+# of rows that nobody has seen
 
 
 class _Rows:

@@ -29,7 +29,7 @@ JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
 @torch.no_grad()
 def choose(kith: "Kith", context: Context) -> None:
     """Ask all candidates, let the judge choose, and set up the head that learns the winner."""
-    head, k, rng = context.head, kith.n_clusters, numpy_rng(context.seed, "merge")
+    head, k, rng = context.head, kith.settings_.n_clusters, numpy_rng(context.seed, "merge")
     h = embed(context)
     judged = None
     if len(h) > JUDGED_ROWS:
@@ -72,6 +72,8 @@ def choose(kith: "Kith", context: Context) -> None:
     there = [name for name in NAMES if name in labels]
     state["alike"] = torch.tensor([alike[name] for name in there])
     state["agreement"] = torch.tensor(alike[second])
+    over = best["merged"]
+    state["over"] = (h @ over["weight"] + over["bias"]).argmax(1).int()
     state["labelled"] = torch.tensor(winner not in best)
     state["chosen"] = torch.tensor([NAMES.index(winner), NAMES.index(second)])
     state["cuts"] = torch.tensor([said.cuts[name] for name in there])

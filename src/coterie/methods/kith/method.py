@@ -25,6 +25,7 @@ from ...train.rows import Rows
 from ...train.settings import Settings
 from .choosing import choose
 from .heads import Families, candidates
+from .numbered import Numbered
 from .row_features import (
     LOST,
     all_features,
@@ -52,7 +53,7 @@ def even_batch(s: Any) -> int:
     return math.ceil(s.n / max(1, round(s.n / s.batch_size)))
 
 
-class Kith(StepFields, DeepClusterer):
+class Kith(Numbered, StepFields, DeepClusterer):
     """Cluster by asking: do I and my neighbours belong together?
 
     Fixed features (HOG and pixels, standardised columns, tf-idf directions; `math.features`)
@@ -162,7 +163,7 @@ class Kith(StepFields, DeepClusterer):
         if not hasattr(self, "kind_"):  # a loaded model
             self.kind_, size = kinds.KINDS[int(self.head_.kind)], len(self.head_.weight)
         features = kinds.Features(self.kind_, settings.shape)
-        size = size or usual_embedding(max(features.size, self.n_clusters), settings.n)
+        size = size or usual_embedding(max(features.size, settings.n_clusters), settings.n)
         hidden = (2 * size,) if settings.hidden is None else settings.hidden
         return FeatureNet(features, (*hidden, size), generator)
 
@@ -199,10 +200,10 @@ class Kith(StepFields, DeepClusterer):
         context.count_apart("features", took)
         k = min(self.settings_.n_neighbors, rows.n - 1)
         rowwise["graph"] = neighbours(z, k, numpy_rng(context.seed, "graph"))
-        outputs = max(self.n_clusters, min(self.settings_.outputs, rows.n // 5))
+        outputs = max(self.settings_.n_clusters, min(self.settings_.outputs, rows.n // 5))
         g, e = torch_rng(context.seed, "heads"), network.embedding_dim
         bound = 1 / math.sqrt(e)
-        width = self.direct_heads * self.n_clusters + self.over_heads * outputs
+        width = self.direct_heads * self.settings_.n_clusters + self.over_heads * outputs
         weight = bound * (2 * torch.rand(e, width, generator=g) - 1)
         params = {"weight": weight, "bias": torch.zeros(width)}
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
@@ -229,7 +230,7 @@ class Kith(StepFields, DeepClusterer):
 
     def _split(self, t: torch.Tensor) -> list[torch.Tensor]:  # (b, all outputs)
         """Direct heads and over-heads: (b, heads, outputs) each."""
-        direct = self.direct_heads * self.n_clusters
+        direct = self.direct_heads * self.settings_.n_clusters
         parts = t.split([direct, t.shape[1] - direct], 1)
         return [
             p.reshape(len(t), c, -1) for p, c in zip(parts, (self.direct_heads, self.over_heads))
@@ -250,7 +251,7 @@ class Kith(StepFields, DeepClusterer):
     ) -> Families:
         """Clusterings of all heads on the embedding h (n, e)."""
         direct, over = self._heads(head)
-        return candidates(h, direct, over, head.graph, judged, self.n_clusters, rng)
+        return candidates(h, direct, over, head.graph, judged, self.settings_.n_clusters, rng)
 
     def _heads(self, head: Head) -> list[list[tuple[torch.Tensor, torch.Tensor]]]:
         """Weight and bias of each direct head and of each over-head."""
@@ -293,7 +294,7 @@ class Kith(StepFields, DeepClusterer):
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
         if "merge" not in head:  # still training: the first direct head stands for all
-            k = self.n_clusters
+            k = self.settings_.n_clusters
             return (latents @ head.weight[:, :k] + head.bias[:k]).softmax(1)
         return (latents @ head.weight + head.bias).softmax(1) @ head.merge
 
@@ -313,6 +314,7 @@ class Kith(StepFields, DeepClusterer):
         if "overlaps" in self.head_:  # not in models of earlier versions
             self.stability_ = Stability.of(self.head_.rand, self.head_.overlaps)
             self.agreements_ = dict(zip(there, self.head_.alike.tolist()))
+        self._tell_number()
         if "graph" in self.head_:  # a loaded model has left its rows behind
             self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
 
