@@ -88,4 +88,7 @@ class Numbered(Clusterer):
 
         At `n_clusters_` they are `labels_`; with fewer, clusters are joined, with more, divided.
         """
-        return labels_at(self.tree_, self.head_.cells.numpy(), self.labels_, k)
+        tree = self.tree_
+        if k == self.n_clusters_:  # of which some may have no rows
+            return self.labels_.copy()
+        return labels_at(tree, self.head_.cells.numpy(), self.labels_, k)
