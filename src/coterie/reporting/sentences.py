@@ -53,11 +53,11 @@ def _made(facts, title):
 
 
 def _found(words):
-    """How a method that was not told the number of groups came to it."""
+    """How a method that was not told the number of clusters came to it."""
     if words.startswith("no structure"):
-        return f"Nobody said how many groups there are, and the data do not either: {words}."
+        return f"Nobody said how many clusters there are, and the data do not either: {words}."
     return (
-        f"Nobody said how many groups there are; the method found {words}. A range says which "
+        f"Nobody said how many clusters there are; the method found {words}. A range says which "
         "other numbers the data would bear."
     )
 
