@@ -215,6 +215,15 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
     def _after_fit(self) -> None:
         """Attributes that can be read off network and head (also after load)."""
 
+    def _check_clusters(self, *clusters: int) -> None:
+        check_is_fitted(self, "head_")
+        for cluster in clusters:
+            if not 0 <= cluster < self.n_clusters_:
+                raise ValueError(
+                    f"cluster={cluster} but there are {self.n_clusters_}; "
+                    f"give a number from 0 to {self.n_clusters_ - 1}"
+                )
+
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "head_")
         source = check_rows(self, *further_rows(self, X))

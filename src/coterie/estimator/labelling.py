@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 
 from ..math.assign import log_odds
 from ..train.head import Head
@@ -36,7 +35,6 @@ class Labelling(Fields):
         head_: Head
         reject_below_: float
         notes_: list[str]
-        n_clusters_: int
 
     # -- hooks ------------------------------------------------------------------------------
     def assign(self, latents: torch.Tensor, head: Any) -> torch.Tensor:
@@ -113,15 +111,6 @@ class Labelling(Fields):
                 f"reject={self.reject:g} asks for {wanted} rows, but the others fit equally well; "
                 f"{told} are rejected"
             )
-
-    def _check_clusters(self, *clusters: int) -> None:
-        check_is_fitted(self, "head_")
-        for cluster in clusters:
-            if not 0 <= cluster < self.n_clusters_:
-                raise ValueError(
-                    f"cluster={cluster} but there are {self.n_clusters_}; "
-                    f"give a number from 0 to {self.n_clusters_ - 1}"
-                )
 
     def _map(self, rows: Any, function: Any) -> np.ndarray:
         raise NotImplementedError
