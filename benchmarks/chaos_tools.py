@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+GRACE = 10.0
 HANG = 120.0  # seconds after which a child counts as hanging
 FULL = OSError(28, "No space left on device")
 OPERATIONS = ("fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
@@ -34,6 +35,7 @@ class Child:
             return
         code = 1
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             os.close(self.reader)
             sink = os.open(os.devnull, os.O_WRONLY)
             os.dup2(sink, 1)
@@ -200,7 +202,8 @@ def mounted(folder: Path, size: int):
 def launch(words, kill: tuple[int, float] | None = None) -> list[int | None]:
     """Exit codes of two processes that share a command; one may be killed after some seconds.
 
-    None: it did not end by itself.
+    One whose partner was killed is given GRACE and then ended, as torchrun does at once: before
+    the two have met, torch waits half an hour for the other. None: it did not end by itself.
     """
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
@@ -220,11 +223,11 @@ def launch(words, kill: tuple[int, float] | None = None) -> list[int | None]:
     codes = []
     for run in runs:
         try:
-            codes.append(run.wait(timeout=HANG))
+            codes.append(run.wait(timeout=HANG if kill is None else GRACE))
         except subprocess.TimeoutExpired:
             run.kill()
-            run.wait()
-            codes.append(None)
+            code = run.wait()
+            codes.append(None if kill is None else code)
     return codes
 
 

@@ -243,6 +243,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--show", action="store_true", help="only the table of what was run")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
     code = 0 if args.show else soak(args.minutes, args.state, args.duty)
     print(table(args.state))
     return code

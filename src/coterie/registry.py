@@ -12,8 +12,11 @@ from .estimator.raw import take_names
 from .estimator.saving import restore
 from .methods import METHODS
 from .runtime.hints import did_you_mean
-from .storage.tensors import load_model
+from .storage import runs
+from .storage.tensors import StateError, load_model
 
+# what a description with a correct digest and values of the wrong kind or size ends in
+UNBUILT = (LookupError, TypeError, AttributeError, OverflowError, RuntimeError, MemoryError)
 DEFAULT = "kith"  # what `coterie fit` uses when no method is named
 
 
@@ -41,11 +44,23 @@ def load(folder: Any, **overrides: Any) -> Clusterer:
     Parameters given here replace the stored ones, e.g. `net=` for a model with your own modules.
     """
     tensors, about = load_model(folder)
-    model = restore(get(about["method"]), tensors, about, **overrides)
+    cls = get(str(about["method"]))
+    try:
+        model = restore(cls, tensors, about, **overrides)
+    except UNBUILT as error:
+        if overrides:  # the caller's own modules
+            raise
+        raise StateError(
+            f"{Path(folder) / 'model.json'} describes no model that can be built here "
+            f"({type(error).__name__}: {str(error).splitlines()[0][:200]}); fit again, or load it "
+            "with the version of coterie that saved it"
+        ) from error
     if (Path(folder) / "recipe.json").is_file():  # a run: how its data were read
         model.recipe_ = Recipe.load(folder)
         take_names(model, model.recipe_)
-    if (Path(folder) / "neighbours.npy").is_file():
+    meta = runs.peek(folder)
+    if meta and (Path(folder) / "neighbours.npy").is_file():
+        runs.Run(Path(folder), meta).verify("neighbours.npy")
         model.neighbours_ = np.load(  # pyrefly: ignore
             Path(folder) / "neighbours.npy", mmap_mode="r", allow_pickle=False
         )

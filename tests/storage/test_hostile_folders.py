@@ -206,3 +206,13 @@ def test_atomic_writes_into_a_folder_are_refused_by_name(tmp_path):
     with pytest.raises(OSError), atomic(tmp_path) as file:
         file.write(b"x")
     assert tmp_path.is_dir()
+
+
+def test_a_commit_that_was_killed_before_it_decided_is_made_again(tmp_path):
+    (tmp_path / "report").write_text("old")
+    new = swap.begin(tmp_path)
+    (new / "labels").write_text("new")
+    (new / swap.DROPPED).mkdir()  # here the first one was killed
+    (new / swap.DROPPED / "labels").touch()
+    swap.commit(new, drop=["report", "labels"])
+    assert (tmp_path / "labels").read_text() == "new" and not (tmp_path / "report").exists()

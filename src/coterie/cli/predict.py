@@ -6,7 +6,7 @@ from typing import Any
 
 from coterie.runtime.terminal import printable
 from coterie.storage import runs
-from coterie.storage.atomic import write_atomic
+from coterie.storage.atomic import sweep, write_atomic
 
 from .method_args import Parser, UsageError
 from .source import add_data_flags, data_options, load
@@ -44,6 +44,7 @@ def run(argv: list[str]) -> int:
     labels, proba = estimator.predict_both(dataset.given_to(estimator))
     table = runs.labels_csv(dataset.ids, labels, proba.max(axis=1), proba if args.proba else None)
     if out:
+        sweep(out.parent)  # what a kill has left
         write_atomic(out, table)
     else:
         if sys.stdout.isatty():  # a person looks at it, not a program

@@ -11,6 +11,7 @@ from scipy import sparse
 from .arrays import check_finite, describe_rows, encode_labels
 from .dataset import Dataset
 from .errors import DataError, did_you_mean, listed
+from .limits import check_unpacked
 from .options import Options
 
 
@@ -56,9 +57,27 @@ def open_h5ad(path: Path) -> Any:
     except ImportError:
         raise DataError("reading .h5ad needs anndata: pip install 'coterie[cells]'") from None
     try:
+        _check_room(path)
         return anndata.read_h5ad(path)
+    except DataError:
+        raise
     except Exception as error:  # h5py and anndata raise what they like
         raise DataError(f"cannot read {path} as AnnData: {error}") from None
+
+
+def _check_room(path: Path) -> None:
+    """Refuse a file whose arrays are far larger than it: what was not written counts as zeros."""
+    import h5py
+
+    sizes = []
+
+    def add(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            sizes.append(int(item.size or 0) * item.dtype.itemsize)
+
+    with h5py.File(path, "r") as file:
+        file.visititems(add)
+    check_unpacked(path, path.stat().st_size, sum(sizes))
 
 
 def is_10x(folder: Path) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .dataset import Dataset
 from .errors import DataError
 from .frames import _Columns, from_columns, from_frame
+from .limits import check_unpacked
 from .options import TABLE, Options
 
 
@@ -20,12 +23,21 @@ def read_xlsx(path: Path, ask: Options) -> Dataset:
     except ImportError:
         raise DataError("reading .xlsx needs openpyxl: pip install 'coterie[xlsx]'") from None
     try:
+        packed = path.stat().st_size
+        with zipfile.ZipFile(path) as parts:
+            check_unpacked(path, packed, sum(part.file_size for part in parts.infolist()))
         book = load_workbook(path, read_only=True, data_only=True)
-        rows = [row for row in book.worksheets[0].iter_rows(values_only=True)]
+        rows, cells = [], 0
+        for row in book.worksheets[0].iter_rows(values_only=True):
+            cells += len(row)  # all of them up to the last one: a cell far out makes a billion
+            check_unpacked(path, packed, 8 * cells)
+            if any(cell is not None for cell in row):
+                rows.append(row)
         book.close()
+    except DataError:
+        raise
     except Exception as error:  # zip, xml and key errors of a damaged file
         raise DataError(f"cannot read {path} as an Excel workbook: {error}") from None
-    rows = [row for row in rows if any(cell is not None for cell in row)]
     if len(rows) < 2:
         raise DataError(f"{path}: the first sheet needs a header and rows; it has {len(rows)} rows")
     width = max(i for i, cell in enumerate(rows[0]) if cell is not None) + 1
@@ -70,11 +82,28 @@ def read_arrow(path: Path, ask: Options) -> Dataset:
             "reading Arrow files needs pyarrow: pip install pyarrow (or coterie[parquet])"
         ) from None
     try:
-        try:
-            table = feather.read_table(path, memory_map=False)
-        except pa.ArrowInvalid:  # a stream has no footer
-            with pa.OSFile(str(path)) as file:
-                table = ipc.open_stream(file).read_all()
+        with pa.OSFile(str(path)) as file:
+            try:
+                table = _batches(path, ipc.open_file(file))
+            except pa.ArrowInvalid:  # a stream has no footer; the first feather had another form
+                file.seek(0)
+                try:
+                    table = _batches(path, ipc.open_stream(file))
+                except pa.ArrowInvalid:
+                    table = feather.read_table(path, memory_map=False)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"cannot read {path} as an Arrow file: {error}") from None
     return from_frame(table, ask, path.stem, "arrow")
+
+
+def _batches(path: Path, reader: Any):
+    """Read batch by batch, to stop before far more comes out than the file has bytes."""
+    import pyarrow as pa
+
+    found, size, packed = [], 0, path.stat().st_size
+    count = getattr(reader, "num_record_batches", None)
+    for batch in reader if count is None else map(reader.get_batch, range(count)):
+        size += batch.nbytes
+        check_unpacked(path, packed, size)
+        found.append(batch)
+    return pa.Table.from_batches(found, reader.schema)

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from ..data.options import warn
-from ..storage.atomic import write_atomic
+from ..storage.atomic import sweep, write_atomic
 
 KEY = 16  # bytes of a row's key
 
@@ -52,6 +52,7 @@ class Store:
         table = np.frombuffer(keys.tobytes(), np.uint8).reshape(len(keys), KEY)
         content = save({"keys": table, "vectors": np.ascontiguousarray(vectors, np.float32)})
         self.folder.mkdir(parents=True, exist_ok=True)
+        sweep(self.folder)
         write_atomic(self.folder / f"{_name(content)}.safetensors", content)
 
 

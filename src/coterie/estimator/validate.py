@@ -46,6 +46,8 @@ def check_rows(model: Any, X: Any, known: bool = False, reset: bool = False) -> 
         source.sum_duplicates()
     if not sp.issparse(source) and source.dtype.kind not in "fiub":
         source = source.astype(np.float32)
+    if source.ndim > 2 and 0 in source.shape:
+        raise ValueError(f"Found array of shape {source.shape}: its images have 0 pixels")
     if not sp.issparse(source) and source.ndim > 4:
         raise ValueError(
             f"Found array with dim {source.ndim}; images are (n, h, w) or (n, h, w, c)"

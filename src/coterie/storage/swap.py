@@ -28,6 +28,7 @@ def begin(folder: Path) -> Path:
 def commit(new: Path, drop: Iterable[str] = ()) -> None:
     """Put the files in `new` in the place of the old ones; those named in `drop` go in any case."""
     folder = new.parent
+    remove(new / DROPPED)  # of a commit that was killed
     (new / DROPPED).mkdir()
     for name in drop:
         if not (new / name).is_file() and os.path.lexists(folder / name):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class Cache:
             about["n_clusters"] = s.n_clusters
         about |= {"changed": changed, "data": fingerprint, "seed": seed}
         about |= {"threads": torch.get_num_threads(), "torch": torch.__version__}
+        about["coterie"] = version("coterie")  # another one may train in another way
         self.whole = s.time_budget is None  # a pre-training that was cut short is not kept
         text = json.dumps(about, sort_keys=True, default=str)
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
