@@ -1,10 +1,17 @@
 """The documentation site: `make docs` builds it into build/site, without the network."""
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "site"))
+# kernels of the tutorials talk over loopback and warn about it in every build
+settings = Path(tempfile.mkdtemp(prefix="coterie-docs-"), "profile_default")
+settings.mkdir()
+(settings / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n")
+os.environ["IPYTHONDIR"] = str(settings.parent)
 
 import coterie  # noqa: E402
 

@@ -10,7 +10,9 @@ def escape(line: str) -> str:
     for i, part in enumerate(parts):
         if i % 2 == 0:
             part = re.sub(r"([*|])", r"\\\1", part)
-            parts[i] = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", part)
+            part = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", part)
+            # letters right after code, as in `Path`s
+            parts[i] = "\\ " + part if i and part[:1].isalnum() else part
     return "".join(parts)
 
 

@@ -71,14 +71,16 @@ def net_param(default: str) -> Any:
 def centers_param() -> Any:
     return param(
         "kmeans",
-        "first centres: k-means on the code, or random ones (glorot, or uniform in -1..1)",
+        "first centres: k-means on the embedding, or random ones (glorot, or uniform in -1..1)",
         choices=("kmeans", "glorot", "uniform"),
         group="training",
     )
 
 
 def code_variance_param() -> Any:
-    return param(50.0, "most that a pre-trained code may have when clustering begins; 0: any", ge=0)
+    return param(
+        50.0, "largest variance of a pre-trained embedding when clustering begins; 0: any", ge=0
+    )
 
 
 class RunFields(Fields):
@@ -118,7 +120,9 @@ class NetworkFields(Fields):
     channels: tuple[int, int, int] = param(
         (32, 64, 128), "channels of the conv net", ge=1, group="network"
     )
-    activation: str = param("relu", "of the mlp", choices=tuple(ACTIVATIONS), group="network")
+    activation: str = param(
+        "relu", "activation of the mlp", choices=tuple(ACTIVATIONS), group="network"
+    )
     initializer: str = param("xavier", "starting weights", choices=INITIALIZERS, group="network")
 
 
@@ -215,7 +219,10 @@ class UpdateFields(Fields):
         rule=_update_every,
     )
     tol: float = param(
-        1e-3, "stop when a smaller share of labels changes between updates", ge=0, group="training"
+        1e-3,
+        "training stops when the share of labels that changed between two updates is below this",
+        ge=0,
+        group="training",
     )
     empty: str = param(
         "reseed",

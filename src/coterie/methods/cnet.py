@@ -133,13 +133,13 @@ class CNet(Generative, StepFields, AutoencoderClusterer):
 
     embedding_dim: int | None = param(
         None,
-        "size of the code; None: 100, pre-trained on 20,000 rows of 256 values 10",
+        "size of the embedding; None: 100, or 10 if pre-trained on 20,000 rows of 256 values",
         ge=1,
         group="network",
         rule=_code_size,
     )
     activation: str = param(
-        "leaky_relu", "of the mlp", choices=("relu", "leaky_relu"), group="network"
+        "leaky_relu", "activation of the mlp", choices=("relu", "leaky_relu"), group="network"
     )
     initializer: str = param(
         "glorot_bias",
@@ -159,9 +159,11 @@ class CNet(Generative, StepFields, AutoencoderClusterer):
     orthonormal_weight: float = param(
         0.02, "weight of the centres' orthonormality, lambda / batch size in the paper", ge=0
     )
-    orthonormal_norm: str = param("l1", "its norm", choices=("l1", "frobenius"))
+    orthonormal_norm: str = param(
+        "l1", "norm of the orthonormality term", choices=("l1", "frobenius")
+    )
     module_epochs: float = param(
-        10, "epochs of the module alone on frozen codes", ge=0, group="training"
+        10, "epochs of the module alone on a frozen embedding", ge=0, group="training"
     )
     average_epochs: float = param(
         1, "last epochs, whose weights are averaged", ge=0, group="training"
@@ -171,12 +173,14 @@ class CNet(Generative, StepFields, AutoencoderClusterer):
     )
     module_start: str = param(
         "kmeans",
-        "first centres: k-means on the codes, also on those of a random network, or random ones",
+        "first centres: k-means on the embedding, also that of a random network, or random ones",
         choices=("kmeans", "random"),
         group="training",
     )
     match_code: bool = param(
-        True, "shift and scale the code to meet orthonormal centres at the start", group="training"
+        True,
+        "shift and scale the embedding to meet orthonormal centres at the start",
+        group="training",
     )
     eps: float = param(1e-5, "epsilon of Adam", gt=0, group="training")
     beta1: float = param(0.9, "first decay rate of Adam", ge=0, le=1, group="training")

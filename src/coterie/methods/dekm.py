@@ -168,9 +168,9 @@ class DEKM(JointClusterer):
         choices=("minibatch", "full"),
     )
     fresh_runs: int = param(2, "fresh k-means runs that challenge the warm start", ge=0)
-    fresh_every: int = param(5, "updates between two challenges", ge=1)
+    fresh_every: int = param(5, "updates between two such challenges", ge=1)
     recon_weight: float = param(0.0, "weight of the reconstruction (mean over features)", ge=0)
-    normalize: bool = param(False, "codes of unit length", group="network")
+    normalize: bool = param(False, "embeddings of unit length", group="network")
     clean_share: float = param(
         0.5, "share of each batch that is not augmented", ge=0, le=1, group="training"
     )

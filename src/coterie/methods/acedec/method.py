@@ -126,13 +126,16 @@ class ACeDeC(TwoSpaces):
     space_epochs: float = param(
         5, "start=random: epochs of V and beta alone", ge=0, group="training"
     )
-    space_lr: float = param(1e-2, "start=random: their learning rate", gt=0, group="training")
+    space_lr: float = param(
+        1e-2, "start=random: learning rate of V and beta", gt=0, group="training"
+    )
     shared_pull: bool = param(
         True, "the second term moves the network too (the paper's)", group="training"
     )
     held_variance: float = param(
         0.0,
-        "start=settled: variance that the codes are held at, in those of the rows; 0: not held",
+        "start=settled: variance at which the embedding is held, in multiples of that of the "
+        "rows; 0: not held",
         ge=0,
         group="training",
     )

@@ -30,7 +30,9 @@ class Leiden(OnFeatures, Transductive):
     reference = "Traag, Waltman, van Eck 2019"
     tiny = {"n_iterations": 1}
 
-    n_neighbors: int | None = param(None, "of each row; None: 10, or 5 under 2,000 rows", ge=1)
+    n_neighbors: int | None = param(
+        None, "neighbours of each row; None: 10, or 5 under 2,000 rows", ge=1
+    )
     n_iterations: int = param(2, "passes of the algorithm at each resolution", ge=1)
 
     _head = Transductive._head  # of features here

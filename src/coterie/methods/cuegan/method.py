@@ -126,7 +126,7 @@ class CueGAN(Sampling):
     # in a plane a strong penalty keeps the critic from turning round when the generator moves
     penalty: float | None = param(
         None,
-        "lambda; None: 100 for images, 1 for vectors",
+        "weight of the gradient penalty (lambda); None: 100 for images, 1 for vectors",
         ge=0,
         rule=lambda s: 100.0 if s.images else 1.0,
     )
@@ -143,13 +143,15 @@ class CueGAN(Sampling):
         ge=1,
         rule=lambda s: max(1, _length(s) // STAIRS),
     )
-    eta_wait: float = param(0.0, "share of the steps with eta 0, and as many to rise", ge=0, le=0.5)
+    eta_wait: float = param(
+        0.0, "share of the steps at eta 0; eta then rises for as long", ge=0, le=0.5
+    )
 
     batch_size: int = param(64, "rows per turn", ge=1, group="training")
     steps: int = param(20_000, "generator steps", ge=1, group="training")
     epochs: float | None = param(
         None,
-        "instead of steps: passes",
+        "passes over the rows, in place of steps",
         gt=0,
         group="training",
         rule=lambda s: s.steps / epoch_steps(s.n, s.batch_size),
@@ -157,24 +159,47 @@ class CueGAN(Sampling):
     n_critic: int = param(2, "critic turns per generator step", ge=1, group="training")
     n_class: int = param(1, "classifier turns per generator step", ge=1, group="training")
     double_after: float | None = param(
-        None, "share of the steps after which both double", ge=0, le=1, group="training"
+        None,
+        "share of the steps after which n_critic and n_class double",
+        ge=0,
+        le=1,
+        group="training",
     )
     lr: float = param(5e-4, "learning rate of critic and classifier", gt=0, group="training")
     generator_lr: float | None = param(
-        None, "None: the same as lr", gt=0, group="training", rule=lambda s: s.lr
+        None,
+        "learning rate of the generator; None: the same as lr",
+        gt=0,
+        group="training",
+        rule=lambda s: s.lr,
     )
-    betas: tuple[float, float] = param((0.5, 0.9), "of adam", group="training")
+    betas: tuple[float, float] = param((0.5, 0.9), "the two decay rates of Adam", group="training")
     slow: float = param(0.999, "memory of the slow copies; 0: none", ge=0, le=1, group="training")
     augment: str = param(
-        "none", "affine: turns, shifts do not matter", choices=("none", "affine"), group="training"
+        "none",
+        "affine: turning or shifting an image must not change its cluster",
+        choices=("none", "affine"),
+        group="training",
     )
-    brightness: float = param(0.0, "change that does not matter", ge=0, group="training")
-    contrast: float = param(0.0, "change that does not matter", ge=0, group="training")
-    saturation: float = param(0.0, "change that does not matter (colour)", ge=0, group="training")
+    brightness: float = param(
+        0.0, "change of brightness that must not change a cluster", ge=0, group="training"
+    )
+    contrast: float = param(
+        0.0, "change of contrast that must not change a cluster", ge=0, group="training"
+    )
+    saturation: float = param(
+        0.0, "change of saturation that must not change a cluster", ge=0, group="training"
+    )
     hue: float = param(
-        0.0, "change that does not matter (colour), in turns", ge=0, le=0.5, group="training"
+        0.0,
+        "change of hue that must not change a cluster, in turns",
+        ge=0,
+        le=0.5,
+        group="training",
     )
-    noise: float = param(0.0, "deviation that does not matter", ge=0, group="training")
+    noise: float = param(
+        0.0, "noise that must not change a cluster, as a standard deviation", ge=0, group="training"
+    )
 
     # -- hooks ------------------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:

@@ -101,7 +101,7 @@ class Kith(Numbered, StepFields, DeepClusterer):
     )
     n_neighbors: int | None = param(
         None,
-        "of each row; None: 10, or 5 under 2,000 rows",
+        "neighbours of each row; None: 10, or 5 under 2,000 rows",
         ge=1,
         rule=lambda s: usual_neighbours(s.n),
     )
