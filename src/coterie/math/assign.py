@@ -41,6 +41,15 @@ def squared_distances(z, centers):  # (n, d), (k, d) -> (n, k)
     return (torch.addmm(center_norms, z, centers.T, alpha=-2) + z_norms).clamp_min(0)
 
 
+def squared_error(x, y):  # (n, ...), (n, ...) -> ()
+    """Squared distance of each row of x from its partner in y, mean over rows.
+
+    A reconstruction error, or how far rows are from their own centres: sum over features, mean over
+    rows, as every loss here.
+    """
+    return (x - y).square().flatten(1).sum(1).mean()
+
+
 def cosine_distances(z, centers, eps=1e-12):  # (n, d), (k, d) -> (n, k)
     """One minus the cosine, in [0, 2]; a zero vector is at distance 1 from everything."""
     return 1 - _unit(z, eps) @ _unit(centers, eps).T

@@ -1,4 +1,4 @@
-"""The reconstruction error, and penalties that methods add to it."""
+"""Penalties that methods add to a reconstruction error."""
 
 import torch
 
@@ -57,8 +57,3 @@ def dirichlet_penalty(mean_gamma, alpha, eps=1e-10):  # (..., k), () or (k,) -> 
             )
         alpha, mean_gamma = alpha.sort().values, mean_gamma.sort().values
     return ((1 - alpha) * (mean_gamma + eps).log()).sum(-1)
-
-
-def squared_error(x, rebuilt):  # (n, ...), (n, ...) -> (); sum over features, mean over rows
-    """Reconstruction error in the one convention for losses."""
-    return (x - rebuilt).square().flatten(1).sum(1).mean()

@@ -1,5 +1,6 @@
 """What methods share that cluster the code of an autoencoder."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from ..train.cache import Cache
 from ..train.head import Head
 from ..train.objective import Objective
 from ..train.plan import Call, Phase, init_head
-from ..train.pretrain import pretrain_decoder, pretraining, reconstruction
+from ..train.pretrain import pretrain_decoder, pretraining
 from ..train.settings import Settings
 from .start import from_kith
 
@@ -122,10 +123,9 @@ class JointClusterer(StepFields, UpdateFields, AutoencoderClusterer):
     def make_objective(self, settings: Settings) -> Objective:
         raise NotImplementedError
 
-    def loss(self, batch: Batch, head: Head) -> Terms:
-        clean = batch.z_clean if batch.moved else None
-        terms = self.objective_.loss(batch.z, head, batch.rows, clean, batch.mean)
-        return terms | reconstruction(batch) if self.keeps_decoder else terms
+    @property
+    def loss(self) -> Callable[[Batch, Head], Terms]:
+        return partial(Batch.terms, objective=self.objective_, rebuild=self.keeps_decoder)
 
     # -- what the objective does ------------------------------------------------------------
     def _prepare(self, settings: Settings) -> None:

@@ -10,9 +10,10 @@ from torch import nn
 
 from ..estimator.fields import StepFields, is_large
 from ..estimator.params import param
+from ..math.assign import squared_error
 from ..math.centers import kmeans
 from ..math.cm import cm_terms, near_frame, random_start, stack, start_from
-from ..math.losses import orthonormality, squared_error
+from ..math.losses import orthonormality
 from ..nets.rescale import move_code
 from ..runtime.rng import derive
 from ..train.batch import Batch, Context, Terms

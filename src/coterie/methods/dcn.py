@@ -8,7 +8,7 @@ import torch
 
 from ..estimator.fields import centers_param, clustering_weight, code_variance_param
 from ..estimator.params import param
-from ..math.assign import gaussian_scores, squared_distances
+from ..math.assign import gaussian_scores, squared_distances, squared_error
 from ..math.centers import first_centers, running_mean
 from ..train.batch import Step, Terms
 from ..train.head import Head
@@ -63,7 +63,7 @@ class DCNObjective(Objective):
         return {"distance": distance}
 
     def _distance(self, z: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-        return self.weight * (z - own).square().sum(1).mean()
+        return self.weight * squared_error(z, own)
 
     def update(self, latents, head, rng=None, done=0.0) -> torch.Tensor:
         nearest = squared_distances(latents, head.centers).min(1)

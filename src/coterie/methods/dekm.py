@@ -12,9 +12,8 @@ from torch import nn
 from ..estimator.fields import net_param
 from ..estimator.params import param
 from ..estimator.streams import guarded_draws
-from ..math.assign import gaussian_scores
+from ..math.assign import gaussian_scores, squared_error
 from ..math.centers import KMeansResult, kmeans, within_scatter
-from ..math.losses import squared_error
 from ..math.subspace import rotated_target, scatter_axes
 from ..nets.rescale import UnitCode
 from ..train.batch import Batch, Context, Terms

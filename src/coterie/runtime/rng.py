@@ -89,6 +89,11 @@ def own_stream(seed: int) -> Iterator[None]:
         _STREAM.reset(token)
 
 
+def has_own_stream() -> bool:
+    """Whether this code runs inside an `own_stream`."""
+    return _STREAM.get() is not None
+
+
 def reseed(seed: int) -> None:
     """Start the stream of the innermost `own_stream` anew; outside of one do nothing."""
     if (generator := _STREAM.get()) is not None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from ..math.assign import squared_error
 from ..runtime.rng import numpy_rng, torch_rng
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .objective import Objective
 
 Terms = dict[str, torch.Tensor]
 
@@ -27,15 +29,17 @@ class Batch:
     """
 
     def __init__(self, engine: "Engine", index: torch.Tensor, augment: Callable | None):
-        self._world = engine.world
+        self._world = world = engine.world
         self.network: Any = engine.network
         self.epoch, self.step = engine.epoch, engine.step
-        whole = len(index)
-        # fewer rows than processes: everybody takes all of them, with a smaller weight
-        self.rows = engine.world.share(index) if whole >= engine.world.size else index
-        self.size = whole
-        self._total = whole if whole >= engine.world.size else whole * engine.world.size
-        self.weight = len(self.rows) / self._total
+        self.rows, self.size = index, len(index)
+        self._total, self.weight = self.size, 1.0
+        if world.size > 1:
+            # fewer rows than processes: everybody takes all of them, with a smaller weight
+            few = self.size < world.size
+            self.rows = index if few else world.share(index)
+            self._total = self.size * world.size if few else self.size
+            self.weight = len(self.rows) / self._total
         self._engine, self._augment, self._index = engine, augment, index
         self.moved = augment is not None  # is x another than clean?
 
@@ -91,7 +95,18 @@ class Batch:
 
     def sum(self, t: torch.Tensor) -> torch.Tensor:
         """Sum of a per-process quantity over processes, without gradient."""
-        return self._world.sum(t) * (self.size / self._total)
+        return t if self._world.size == 1 else self._world.sum(t) * (self.size / self._total)
+
+    def terms(self, head: Any, objective: "Objective", rebuild: bool) -> Terms:
+        """The objective's terms on these rows and, with `rebuild`, the reconstruction error."""
+        clean = self.z_clean if self.moved else None
+        terms = objective.loss(self.z, head, self.rows, clean, self.mean)
+        return terms | self.reconstruction if rebuild else terms
+
+    @property
+    def reconstruction(self) -> Terms:
+        """Squared error of x_hat against the clean rows: sum over features, mean over rows."""
+        return {"reconstruction": squared_error(self.clean, self.x_hat)}
 
 
 class View:

@@ -16,7 +16,7 @@ from ..data.chunks import epoch_steps
 from ..math.centers import align, changed_share, reseed_empty
 from ..runtime.processes import World
 from ..runtime.progress import Progress
-from ..runtime.rng import derive, numpy_rng, reseed, torch_rng
+from ..runtime.rng import derive, has_own_stream, numpy_rng, reseed, torch_rng
 from ..storage.tensors import Checkpoint
 from .batch import Batch, Context, Step, Terms, View
 from .budget import KEPT_BACK, Pace
@@ -60,6 +60,7 @@ class Engine(Resuming):
         self.index = self.epoch = self.step = 0  # position: phase, epoch, step in the phase
         self.limit = 0  # steps of the phase
         self.tally = Tally()
+        self.epoch_steps = 0
         self._saved_at = time.monotonic()
 
     # -- the plan ---------------------------------------------------------------------------
@@ -86,7 +87,8 @@ class Engine(Resuming):
 
     def _train(self, resume: dict | None) -> None:
         phase, n = self.phase, self.rows.n
-        steps = epoch_steps(n, phase.batch_size)
+        steps = self.epoch_steps = epoch_steps(n, phase.batch_size)
+        self._reseeds = has_own_stream()  # dropout in a user's module
         self.limit = max(1, math.ceil(phase.epochs * steps)) if phase.epochs > 0 else 0
         if phase.optimizers:
             groups = phase.optimizers(self.network, self.head)
@@ -146,7 +148,8 @@ class Engine(Resuming):
 
     def _one_step(self, index: torch.Tensor) -> None:
         self.latents = None
-        reseed(derive(self.seed, self.phase.name, self.step))  # for dropout in a user's module
+        if self._reseeds:
+            reseed(derive(self.seed, self.phase.name, self.step))
         try:
             if self.phase.train_step:
                 self.phase.train_step(Step(self, index), self.head)
@@ -177,13 +180,14 @@ class Engine(Resuming):
         )
         for p, g in zip(params, grads):
             p.grad = g
-        self.world.sum_gradients(params)
+        if self.world.size > 1:
+            self.world.sum_gradients(params)
         if optim.clip:
             nn.utils.clip_grad_norm_(params, optim.clip)
-        epoch = epoch_steps(self.rows.n, self.phase.batch_size)
-        whole = optim.horizon * epoch if optim.horizon else self.limit
-        for group in optimizer.param_groups:
-            group["lr"] = optim.rate(self.step / whole) * group.get("share", 1.0)
+        if optim.schedule != "constant":
+            whole = optim.horizon * self.epoch_steps if optim.horizon else self.limit
+            for group in optimizer.param_groups:
+                group["lr"] = optim.rate(self.step / whole) * group.get("share", 1.0)
         optimizer.step()
 
     # -- full-data work ---------------------------------------------------------------------

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
+from ..math.assign import squared_error
 from ..math.augment import dropout_rows
-from ..math.losses import squared_error
 from .batch import Batch, Terms
 from .head import Head
 from .optim import Optim
@@ -17,8 +17,7 @@ CORRUPTION = 0.2  # share of the input that a denoising autoencoder does not see
 
 
 def reconstruction(batch: Batch, head: Head | None = None) -> Terms:
-    """Squared error, sum over features, mean over the batch; the target is the clean row."""
-    return {"reconstruction": squared_error(batch.clean, batch.x_hat)}
+    return batch.reconstruction
 
 
 def pretrain_optim(s: Settings) -> Optim:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ...estimator.params import param
-from ...math.assign import squared_distances
+from ...math.assign import squared_distances, squared_error
 from ...math.axes import (
     InSpace,
     axis_scatter,
@@ -24,7 +24,6 @@ from ...math.axes import (
     whitening,
 )
 from ...math.centers import cluster_sums, kmeans, running_mean
-from ...math.losses import squared_error
 from ...math.subspace import beta_optimum
 from ...train.batch import Batch, Context, Step, Terms, View
 from ...train.head import Head
@@ -207,7 +206,7 @@ class ACeDeC(TwoSpaces):
         z = torch.cat([clean, batch.z]) if changed else clean
         original = torch.cat([clean, clean]) if changed else clean
         W = head.held if self.objective in HELD else space_map(head)
-        if "labels" in head:  # DCN: rows are assigned afresh in each batch
+        if self.objective == "dcn":  # rows are assigned afresh in each batch
             head.labels[rows] = nearest(clean, head)
         rows = torch.cat([rows, rows]) if changed else rows
         seen = InSpace(head, centers=head.centers @ W)

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from ...math.assign import squared_error
 from ...math.axes import rotated, space_map, unrotated
 from ...math.centers import kmeans
-from ...math.losses import squared_error
 from ...train.batch import Context, Step
 from ...train.head import Head
 from ...train.plan import Call, Phase, init_head
