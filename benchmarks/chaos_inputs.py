@@ -330,7 +330,7 @@ def absurd(rng: np.random.Generator):
 def extremes(shop: Workshop, rng: np.random.Generator, trial: int) -> str:
     """Absurd rows end in labels for all of them, or in an error with a name."""
     from coterie import registry
-    from coterie.train.plan import TrainingError
+    from coterie.train.batch import TrainingError
 
     X, k = absurd(rng), int(rng.choice([1, 2, 3, 3, 3, 50]))
     key = str(rng.choice(METHODS))

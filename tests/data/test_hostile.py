@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from coterie import KMeans
 from coterie.data import DataError, Recipe, limits, load
-from coterie.train.plan import TrainingError
+from coterie.train.batch import TrainingError
 
 
 def npy(header: str, body: bytes = b"") -> bytes:

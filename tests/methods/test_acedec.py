@@ -16,11 +16,12 @@ from coterie.methods.acedec.method import OBJECTIVES
 from coterie.metrics import nmi
 from coterie.runtime.processes import World
 from coterie.runtime.progress import Progress
-from coterie.train.batch import Batch, View
+from coterie.train.batch import Batch
 from coterie.train.engine import Engine
 from coterie.train.plan import Phase
 from coterie.train.rows import Rows
 from coterie.train.scaling import fit_scaling
+from coterie.train.view import View
 from reference.assign import softmin, student_t, target_distribution
 from reference.spaces import rotate, subkmeans_cost
 

@@ -17,11 +17,12 @@ from coterie.metrics import scores
 from coterie.nets import Conv
 from coterie.runtime.processes import World
 from coterie.runtime.progress import Progress
-from coterie.train.batch import Batch, View
+from coterie.train.batch import Batch
 from coterie.train.engine import Engine, TrainingError
 from coterie.train.plan import Phase
 from coterie.train.rows import Rows
 from coterie.train.scaling import fit_scaling
+from coterie.train.view import View
 from reference import assign as twin
 from reference import centers as center_twin
 

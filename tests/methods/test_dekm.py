@@ -17,12 +17,13 @@ from coterie.methods.dekm import STRATEGIES, DEKMObjective
 from coterie.metrics import accuracy
 from coterie.runtime.processes import World
 from coterie.runtime.progress import Progress
-from coterie.train.batch import Batch, View
+from coterie.train.batch import Batch
 from coterie.train.engine import Engine
 from coterie.train.head import Head
 from coterie.train.plan import Phase
 from coterie.train.rows import Rows
 from coterie.train.scaling import fit_scaling
+from coterie.train.view import View
 
 QUICK = {**DEKM.tiny, "random_state": 0}
 

@@ -15,13 +15,13 @@ from coterie.runtime.processes import World
 from coterie.runtime.progress import Progress
 from coterie.runtime.rng import torch_rng
 from coterie.storage.tensors import Checkpoint
+from coterie.train.batch import READ_EVERY, Tally
 from coterie.train.engine import Engine, TrainingError
 from coterie.train.head import Head
 from coterie.train.optim import Optim
 from coterie.train.plan import Phase
 from coterie.train.rows import Rows
 from coterie.train.scaling import fit_scaling
-from coterie.train.tally import READ_EVERY, Tally
 
 
 def engine(X, **changes):

@@ -102,7 +102,7 @@ def _explain(error: Exception) -> int:
         path = f"{error.filename}: " if error.filename else ""
         code, text = 2, f"{path}{error.strerror or error}"
     else:
-        from coterie.train.plan import TrainingError  # only here: it brings torch along
+        from coterie.train.batch import TrainingError  # only here: it brings torch along
 
         code, text = 2, str(error)
         if isinstance(error, MemoryError) or "can't allocate memory" in text:  # numpy's, torch's

@@ -40,7 +40,7 @@ def fit_run(plan: Plan, dataset=None, *, resume: bool = False, overwrite: bool =
     An interrupt leaves the folder resumable. An error before the first checkpoint, or in training,
     leaves the folder as it was; a run that is overwritten stands until the new one is done.
     """
-    from coterie.train.plan import TrainingError
+    from coterie.train.batch import TrainingError
 
     if dataset is None:
         dataset = _load(plan)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..train.plan import TrainingError
+from ..train.batch import TrainingError
 
 
 def check_numbers(model: Any) -> None:

@@ -17,13 +17,14 @@ from ..math.augment import affine
 from ..nets import build
 from ..nets.kith_encoder import KithCoder
 from ..nets.rescale import narrow_code
-from ..train.batch import Batch, Context, Terms, View
+from ..train.batch import Batch, Terms
 from ..train.cache import Cache
 from ..train.head import Head
 from ..train.objective import Objective
 from ..train.plan import Call, Phase, init_head
 from ..train.pretrain import pretrain_decoder, pretraining
 from ..train.settings import Settings
+from ..train.view import Context, View
 from .start import from_kith
 
 

@@ -22,9 +22,10 @@ from ..math.cm import (
 )
 from ..math.losses import dirichlet_penalty
 from ..runtime.rng import numpy_rng, torch_rng
-from ..train.batch import Batch, Context, Terms
+from ..train.batch import Batch, Terms
 from ..train.head import Head
 from ..train.plan import Call, Phase
+from ..train.view import Context
 from .baselines.kmeans import FlatRows
 
 # default strength of the prior: it grows with the rows' variance, as the other terms do, so that

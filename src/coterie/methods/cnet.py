@@ -16,12 +16,13 @@ from ..math.cm import cm_terms, near_frame, random_start, stack, start_from
 from ..math.losses import orthonormality
 from ..nets.rescale import move_code
 from ..runtime.rng import derive
-from ..train.batch import Batch, Context, Terms
+from ..train.batch import Batch, Terms
 from ..train.head import Head
 from ..train.objective import Objective
 from ..train.plan import Call, Phase
 from ..train.rows import Rows
 from ..train.settings import Settings
+from ..train.view import Context
 from .autoencoder import AutoencoderClusterer
 from .cm import Generative, centers_in, gamma_of, prior_term, strength_of
 

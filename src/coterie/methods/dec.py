@@ -10,10 +10,9 @@ from ..estimator.fields import centers_param, net_param
 from ..estimator.params import param
 from ..math.assign import collapsed, in_blocks, kl, student_t, target_distribution
 from ..math.centers import first_centers
-from ..train.batch import Terms
+from ..train.batch import Terms, TrainingError
 from ..train.head import Head
 from ..train.objective import Objective
-from ..train.plan import TrainingError
 from ..train.settings import Settings
 from .autoencoder import JointClusterer
 

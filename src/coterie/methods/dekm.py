@@ -16,12 +16,13 @@ from ..math.assign import gaussian_scores, squared_error
 from ..math.centers import KMeansResult, kmeans, within_scatter
 from ..math.subspace import rotated_target, scatter_axes
 from ..nets.rescale import UnitCode
-from ..train.batch import Batch, Context, Terms
+from ..train.batch import Batch, Terms
 from ..train.head import Head
 from ..train.objective import Objective, no_seed
 from ..train.plan import Call, Phase
 from ..train.pretrain import pretrain_optim
 from ..train.settings import Settings
+from ..train.view import Context
 from .autoencoder import JointClusterer
 
 STRATEGIES = ("last", "random", "all", "random_raw", "all_raw")

@@ -7,8 +7,8 @@ import torch
 from ..nets.kith_encoder import BODY
 from ..runtime.duration import seconds
 from ..runtime.rng import torch_rng
-from ..train.batch import Context
 from ..train.plan import Call
+from ..train.view import Context
 from .kith import Kith
 
 KITH_SHARE = 0.5  # of a time budget

@@ -1,20 +1,25 @@
-"""What a method sees while it trains: a batch, a step, all rows at once, and the time between."""
+"""One training step: a batch of rows, turns of several optimisers on it, the sums of its losses."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from ..math.assign import squared_error
-from ..runtime.rng import numpy_rng, torch_rng
+from ..runtime.rng import torch_rng
 
 if TYPE_CHECKING:
     from .engine import Engine
     from .objective import Objective
 
 Terms = dict[str, torch.Tensor]
+READ_EVERY = 64  # steps
+
+
+class TrainingError(RuntimeError):
+    """Training went wrong in a way that a result would hide: a NaN loss, an empty cluster."""
 
 
 class Batch:
@@ -109,102 +114,6 @@ class Batch:
         return {"reconstruction": squared_error(self.clean, self.x_hat)}
 
 
-class View:
-    """All rows at once, for `update`: embeddings are computed in chunks, when first asked for."""
-
-    def __init__(self, engine: "Engine"):
-        self._engine = engine
-        self.n = engine.rows.n
-        self.epoch, self.step = engine.epoch, engine.step
-        self.network: Any = engine.network
-        self.done = engine.step / max(1, engine.limit)  # share of the phase; a budget may cut it
-
-    @cached_property
-    def latents(self) -> torch.Tensor:  # (n, d)
-        return self._engine.encode_all()
-
-    def rng(self, *keys: str | int) -> np.random.Generator:
-        e = self._engine
-        return numpy_rng(e.seed, e.phase.name, e.step, *keys)
-
-
-class Context(View):
-    """What a method may do between two phases: look at all rows, set the head, leave a note.
-
-    Every process takes the leader's network and head when it is done.
-    """
-
-    @property
-    def rows(self) -> Any:
-        return self._engine.rows
-
-    @property
-    def seed(self) -> int:
-        return self._engine.seed
-
-    @property
-    def world(self) -> Any:
-        """The processes that fit together."""
-        return self._engine.world
-
-    @property
-    def head(self) -> Any:
-        return self._engine.head
-
-    @head.setter
-    def head(self, head: Any) -> None:
-        self._engine.head = head
-
-    @property
-    def labels(self) -> Any:
-        """Labels of the last update: the stop rule compares the next ones with them."""
-        return self._engine.labels
-
-    @labels.setter
-    def labels(self, labels: Any) -> None:
-        self._engine.labels = labels
-
-    def keep_latents(self, latents: torch.Tensor) -> None:
-        """The embedding of all rows, for whoever asks before the network moves again."""
-        self._engine.latents = self.__dict__["latents"] = latents
-
-    @torch.no_grad()
-    def chunks(self) -> Iterator[torch.Tensor]:
-        """The embedding of this process's share of the rows, chunk by chunk."""
-        start, stop = self.world.span(self.n)
-        step = min(4096, self.rows.chunk)
-        for a in range(start, stop, step):
-            yield self.network.encode(self.rows.slice(a, min(a + step, stop)))
-
-    def note(self, text: str) -> None:
-        """Something the user should know about the result (`notes_`)."""
-        self._engine.notes.append(text)
-
-    def tell(self, text: str) -> None:
-        """Something to show while the fit runs."""
-        self._engine.progress.note(text)
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """What each phase has taken so far."""
-        return self._engine.seconds
-
-    def count_apart(self, name: str, seconds: float) -> None:
-        """Give a part of this call's time a name of its own."""
-        here = self._engine.phase.name  # which gets the whole of it in the end
-        for key, value in ((name, seconds), (here, -seconds)):
-            self.seconds[key] = self.seconds.get(key, 0.0) + value
-
-    @property
-    def history(self) -> list[dict]:
-        return self._engine.history
-
-    def begin_with(self, history: list[dict], seconds: float) -> None:
-        """Take over a pre-training that an earlier fit has paid for."""
-        self._engine.history, self._engine.seconds = history, {"pretrain": seconds}
-        self._engine.lent = seconds
-
-
 class Step:
     """One training step of a method with several optimisers (see `Phase.train_step`)."""
 
@@ -245,3 +154,47 @@ class Step:
     def log(self, values: Terms, weight: float = 1.0, turns: int = 1) -> None:
         """Numbers for the history that are not part of a loss."""
         self._engine.tally.add(values, weight, turns)
+
+
+class Tally:
+    """Sums of named values over the steps of an epoch.
+
+    To read a number means to wait until an accelerator has computed it. Values therefore stay
+    where they are, as tensors, and are read in one transfer: every few steps, at the end of an
+    epoch, and before anything that must not happen after a NaN (an update, a checkpoint).
+    """
+
+    def __init__(self, phase: str = "", sums: dict[str, float] | None = None):
+        self.phase, self._sums = phase, sums or {}
+        self._waiting: list[tuple[str, torch.Tensor, float, tuple[int, int] | None]] = []
+        self._steps = 0
+
+    def add(
+        self,
+        values: dict[str, torch.Tensor],
+        weight: float,
+        turns: int = 1,
+        where: tuple[int, int] | None = None,
+    ) -> None:
+        """Count values by weight / turns; those of a loss say `where`, in epoch and step."""
+        for name, value in values.items():
+            self._waiting.append((name, value.detach(), weight / turns, where))
+
+    def after_step(self) -> None:
+        self._steps += 1
+        if self._steps >= READ_EVERY:
+            self.read()
+
+    def read(self) -> dict[str, float]:
+        """The sums so far; a term of a loss that is no number is an error."""
+        waiting, self._waiting, self._steps = self._waiting, [], 0
+        numbers = torch.stack([value for _, value, _, _ in waiting]).tolist() if waiting else []
+        for (name, _, factor, where), number in zip(waiting, numbers):
+            if where and not math.isfinite(number):
+                epoch, step = where
+                raise TrainingError(
+                    f"the loss term {name!r} became {number} in phase {self.phase!r}, epoch "
+                    f"{epoch}, step {step}; lower the learning rate or its weight"
+                )
+            self._sums[name] = self._sums.get(name, 0.0) + number * factor
+        return self._sums

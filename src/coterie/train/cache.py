@@ -12,9 +12,9 @@ import torch
 from ..runtime.processes import all_gather, current
 from ..storage.atomic import sweep
 from ..storage.tensors import StateError, check_fit, pack, unpack, write_bytes
-from .batch import Context
 from .plan import Call, Phase
 from .settings import Settings
+from .view import Context
 
 NETWORK = ("net", "embedding_dim", "hidden", "channels", "activation", "initializer")
 TRAINING = ("batch_size", "optimizer", "epochs", "lr", "schedule")  # of pre-training

@@ -9,10 +9,10 @@ from torch import nn
 from ..runtime.processes import World, all_gather
 from ..runtime.progress import Progress
 from ..storage.tensors import BROKEN, Checkpoint, StateError, check_fit
+from .batch import Tally
 from .head import Head
 from .optim import load_optimizer, optimizer_tensors
 from .plan import Call, Phase
-from .tally import Tally
 
 
 class Resuming:

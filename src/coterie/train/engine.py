@@ -18,13 +18,13 @@ from ..runtime.processes import World
 from ..runtime.progress import Progress
 from ..runtime.rng import derive, has_own_stream, numpy_rng, reseed, torch_rng
 from ..storage.tensors import Checkpoint
-from .batch import Batch, Context, Step, Terms, View
+from .batch import Batch, Step, Tally, Terms, TrainingError
 from .budget import KEPT_BACK, Pace
 from .checkpoint import Resuming
 from .head import Head
-from .plan import Call, Phase, TrainingError
+from .plan import Call, Phase
 from .rows import Rows
-from .tally import Tally
+from .view import Context, View
 
 SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
 

@@ -8,13 +8,10 @@ import torch
 from torch import nn
 
 from ..runtime.rng import numpy_rng
-from .batch import Batch, Context, Step, Terms, View
+from .batch import Batch, Step, Terms
 from .head import Head
 from .optim import Optim
-
-
-class TrainingError(RuntimeError):
-    """Training went wrong in a way that a result would hide: a NaN loss, an empty cluster."""
+from .view import Context, View
 
 
 @dataclass

@@ -25,11 +25,12 @@ from ...math.axes import (
 )
 from ...math.centers import cluster_sums, kmeans, running_mean
 from ...math.subspace import beta_optimum
-from ...train.batch import Batch, Context, Step, Terms, View
+from ...train.batch import Batch, Step, Terms
 from ...train.head import Head
 from ...train.objective import Objective
 from ...train.plan import Call, Phase
 from ...train.settings import Settings
+from ...train.view import Context, View
 from ..dcn import DCNObjective
 from ..dec import DECObjective
 from ..dekm import DEKMObjective

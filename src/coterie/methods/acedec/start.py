@@ -9,9 +9,10 @@ from torch import nn
 from ...math.assign import squared_error
 from ...math.axes import rotated, space_map, unrotated
 from ...math.centers import kmeans
-from ...train.batch import Context, Step
+from ...train.batch import Step
 from ...train.head import Head
 from ...train.plan import Call, Phase, init_head
+from ...train.view import Context
 
 if TYPE_CHECKING:
     from .method import ACeDeC

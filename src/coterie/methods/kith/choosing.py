@@ -9,7 +9,7 @@ from ...math.graph import smooth
 from ...math.merge import one_hot
 from ...math.merge import stability as rand_index
 from ...runtime.rng import numpy_rng
-from ...train.batch import Context
+from ...train.view import Context
 from ...train.head import Head
 from .density import describe
 from .heads import finalists, verdict

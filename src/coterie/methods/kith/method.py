@@ -18,7 +18,8 @@ from ...math.graph import neighbours
 from ...nets.feature_net import FeatureNet
 from ...runtime.processes import join
 from ...runtime.rng import numpy_rng, torch_rng
-from ...train.batch import Batch, Context, Terms, View
+from ...train.batch import Batch, Terms
+from ...train.view import Context, View
 from ...train.head import Head
 from ...train.plan import Call, Phase
 from ...train.rows import Rows
