@@ -35,7 +35,11 @@ class Optim:
             own = {id(p) for p in encoder.parameters()}
             groups = [[p for p in parameters if (id(p) in own) == it] for it in (False, True)]
             shares = (1.0, self.encoder_lr / self.lr)
-            trained = [{"params": g, "share": s} for g, s in zip(groups, shares) if g]
+            trained = [
+                {"params": group, "lr": self.lr * share, "share": share}
+                for group, share in zip(groups, shares)
+                if group
+            ]
         if self.kind == "sgd":
             return torch.optim.SGD(
                 trained, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
