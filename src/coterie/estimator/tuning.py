@@ -14,9 +14,9 @@ from ..encoders.base import EncoderError
 from ..encoders.code import Module
 from ..encoders.embed import embed
 from ..nets.fine_tuned import FineTuned
-from ..train.batch import Context
 from ..train.plan import Call
 from ..train.rows import Rows
+from ..train.view import Context
 
 
 class Unembedded:
