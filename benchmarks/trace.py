@@ -1,4 +1,8 @@
-"""How far a training step and a row walk: files of the package that one step runs through.
+"""How far a training step and a row walk.
+
+Files of the package that one step runs through; and how often, from a .csv to its report, the file
+is read and rows are scaled: once for each model that is fitted (the method, k-means beside it, and
+k-means on features, with which the report compares).
 
 python benchmarks/trace.py
 """
@@ -10,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import coterie
+from coterie.estimator.base import Clusterer
 from coterie.registry import get
 from coterie.train.engine import Engine
 from coterie.train.rows import Rows
@@ -53,8 +58,12 @@ def rows_of_a_run() -> dict[str, int]:
     from coterie.cli import main
     from coterie.data import csvfile
 
-    counts = {"Rows built": 0, "file read": 0}
-    build, read = Rows.__init__, csvfile.read_csv
+    counts = {"models fitted": 0, "Rows built": 0, "file read": 0}
+    fit, build, read = Clusterer.fit, Rows.__init__, csvfile.read_csv
+
+    def counted_fit(self, *args, **options):
+        counts["models fitted"] += 1
+        return fit(self, *args, **options)
 
     def counted(self, *args, **options):
         counts["Rows built"] += 1
@@ -64,7 +73,7 @@ def rows_of_a_run() -> dict[str, int]:
         counts["file read"] += 1
         return read(*args, **options)
 
-    Rows.__init__, csvfile.read_csv = counted, counted_read
+    Clusterer.fit, Rows.__init__, csvfile.read_csv = counted_fit, counted, counted_read
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.csv"
@@ -74,7 +83,7 @@ def rows_of_a_run() -> dict[str, int]:
             out = ["--out", f"{folder}/run", "--report", "--quiet"]
             main(["fit", str(path), "--method", "dec", "--clusters", "3", *quick, *out])
     finally:
-        Rows.__init__, csvfile.read_csv = build, read
+        Clusterer.fit, Rows.__init__, csvfile.read_csv = fit, build, read
     return counts
 
 

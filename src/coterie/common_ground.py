@@ -15,18 +15,19 @@ import torch
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from .data.chunks import pick
+from .estimator.result import Outcome
 from .math.centers import kmeans
 from .math.graph import neighbours
+from .math.guess import guess_kind
 from .math.merge import joint, neighbours_kept, one_hot, spectral_merge
 from .methods.baselines.gmm import log_densities, mixture_head
-from .methods.kith.row_features import find_kind
 from .registry import get
 from .runtime.rng import numpy_rng
-from .train.rows import Rows
-from .train.scaling import fit_scaling
+from .train.rows import channels_first_shape
 
 KMEANS_ROWS = 20_000  # rows that the k-means beside a result learns from
 GROUND_ROWS = 3000  # rows of the common ground: all pairs are compared
+KIND_ROWS = 2000  # that tell what kind of data they are
 NEAREST = 10
 CELLS = 150  # that the graph method puts together
 
@@ -46,6 +47,8 @@ class Beside:
     result: np.ndarray  # (n,) labels of the result
     rows: np.ndarray  # sampled, of which z holds the features
     z: np.ndarray
+    learned_from: np.ndarray  # rows that it was fitted on
+    outcome: Outcome  # of those
 
     @cached_property
     def agreement(self) -> float:
@@ -67,20 +70,27 @@ class Beside:
 
 def kmeans_beside(model: Any, X: Any, labels: np.ndarray) -> Beside:
     """Fit k-means on what `model` saw of X, at most 20,000 evenly spread rows of it."""
-    simple = model
-    if getattr(model, "key", "") != "kmeans":
-        some = pick(X, sample(X.shape[0], KMEANS_ROWS))
-        simple = _silently(plain_kmeans(model, some), some)
-    own = np.asarray(labels if simple is model else simple.predict(X))
-    rows = sample(X.shape[0], GROUND_ROWS)
-    return Beside(simple, own, labels, rows, simple.transform(pick(X, rows)))
+    n = X.shape[0]
+    learned_from = sample(n, KMEANS_ROWS)
+    some = pick(X, learned_from)
+    if getattr(model, "key", "") == "kmeans":  # it stands for itself
+        simple, seen = model, model.outcome(some)
+    else:
+        simple = plain_kmeans(model, some)
+        seen = _silently(simple, some)
+    if simple is model:
+        own = np.asarray(labels)
+    else:
+        own = seen.labels if len(learned_from) == n else simple.predict(X)
+    rows = sample(len(learned_from), GROUND_ROWS)
+    return Beside(simple, own, labels, learned_from[rows], seen.embedding[rows], learned_from, seen)
 
 
-def _silently(simple: Any, some: Any) -> Any:
+def _silently(simple: Any, some: Any) -> Outcome:
     """Fit without warnings: they would seem to be about the result."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return simple.fit(some)
+        return simple.fit_outcome(some)
 
 
 def plain_kmeans(model: Any, some: Any, **changes: Any) -> Any:
@@ -111,7 +121,9 @@ def _seen_kind(model: Any, some: Any) -> str | None:
 
 
 def _kind_of(some: Any) -> str:
-    return find_kind(Rows(some, fit_scaling(some, "none")), "auto")
+    some, sparse = some[:KIND_ROWS], sp.issparse(some)
+    values = np.array(some.toarray() if sparse else some, np.float32)
+    return guess_kind(torch.from_numpy(values), sparse, channels_first_shape(some.shape[1:]))
 
 
 def silhouette(z: Any, labels: np.ndarray, most: int = GROUND_ROWS) -> float:  # (n, d), (n,)
@@ -142,7 +154,7 @@ class Ground:
         self.k, self.seed, some = k, seed, pick(X, self.rows)
         cls: Any = get("feature_kmeans")
         self._kmeans = _silently(cls(n_clusters=k, random_state=seed), some)
-        self.z: np.ndarray = self._kmeans.transform(some)  # (m, d)
+        self.z: np.ndarray = self._kmeans.embedding  # (m, d)
         most = min(NEAREST, len(self.z) - 1)
         self.near = neighbours(torch.from_numpy(self.z), most, numpy_rng(seed, "graph"))
 
@@ -150,7 +162,7 @@ class Ground:
     def others(self) -> dict[str, np.ndarray]:
         """Labels of the sampled rows, each by another idea of what a cluster is."""
         return {
-            "k-means on the features": np.asarray(self._kmeans.labels_),
+            "k-means on the features": self._kmeans.labels,
             "a Gaussian mixture": self._mixture(),
             "a graph method": self._graph(),
         }

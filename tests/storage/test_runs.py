@@ -312,7 +312,7 @@ def test_an_embedding_in_pieces_is_the_embedding(tmp_path, blobs, monkeypatch):
 
     X, _ = blobs
     model = KMeans(3, random_state=0, n_init=1).fit(X)
-    monkeypatch.setattr("coterie.storage.products.CHUNK", 50)
+    monkeypatch.setattr("coterie.train.rows.ENCODE_ROWS", 50)
     with runs.writing(tmp_path / "r", {}) as path:
         runs.finish(path, model, load(X), {})
     run = runs.read(path)

@@ -1,4 +1,4 @@
-"""How many files a reader of one training step has to open: benchmarks/trace.py counts them."""
+"""How far a step and a row walk: benchmarks/trace.py counts."""
 
 import importlib.util
 from pathlib import Path
@@ -21,3 +21,8 @@ def test_a_step_runs_through_few_files(key, most, trace):
     files = trace.files_of_a_step(key)
     assert "train/engine.py" in files and "nets/mlp.py" in files
     assert len(files) <= most, files
+
+
+def test_a_file_is_read_once_and_its_rows_are_scaled_once_for_each_model(trace):
+    found = trace.rows_of_a_run()
+    assert found == {"models fitted": 3, "Rows built": 3, "file read": 1}

@@ -77,7 +77,7 @@ def _fit_or_read(plan: Plan, dataset) -> runs.Run:
     """A finished run as it is, if it answers the same question; otherwise fit (or resume)."""
     old = runs.check_target(plan.out, resume=True)
     if old is None or old["status"] != "done":
-        return fit_run(plan, dataset, resume=True)
+        return fit_run(plan, dataset, resume=True).run
     k = plan.n_clusters or old["params"]["n_clusters"]
     wanted = runs.describe(plan.cls(n_clusters=k, **plan.params))
     same = to_toml({"params": wanted}) == to_toml({"params": old["params"]})

@@ -7,7 +7,7 @@ from coterie.storage import runs
 
 from .bench import read_method
 from .config import config_flags, read_config, stored_params
-from .fitting import Plan, fit_run, help_with, helper_process
+from .fitting import Fitted, Plan, fit_run, help_with, helper_process
 from .method_args import (
     OWN,
     Parser,
@@ -50,10 +50,11 @@ def run(argv: list[str]) -> int:
         if old["status"] == "done":
             if not args.quiet:
                 print(f"{out} is finished already")
-            return _show(args, runs.read(out))
+            return _show(args, runs.read(out), None)
     else:
         plan = _fresh(args, cls, out)
-    return _show(args, fit_run(plan, resume=args.resume, overwrite=args.overwrite))
+    fitted = fit_run(plan, resume=args.resume, overwrite=args.overwrite)
+    return _show(args, fitted.run, fitted)
 
 
 def parse(argv: list[str]) -> tuple[argparse.Namespace, type]:
@@ -214,11 +215,11 @@ def _listed(value):
     return list(value) if isinstance(value, tuple) else value
 
 
-def _show(args, finished: runs.Run) -> int:
+def _show(args, finished: runs.Run, fitted: Fitted | None) -> int:
     if args.report:
         from .report import write
 
-        write(finished, None, verbose=int(not args.quiet))
+        write(finished, None, verbose=int(not args.quiet), fitted=fitted)
     if args.write:
         from .cells import write_h5ad
 

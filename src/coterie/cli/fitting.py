@@ -7,6 +7,7 @@ import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,18 @@ class Plan:
     baseline: bool = True
 
 
-def fit_run(plan: Plan, dataset=None, *, resume: bool = False, overwrite: bool = False) -> runs.Run:
+@dataclass
+class Fitted:
+    """A run that was written just now, with what it was made from still in memory."""
+
+    run: runs.Run
+    estimator: Any
+    dataset: Any
+    outcome: Any
+    beside: Any  # k-means on the same rows, None without
+
+
+def fit_run(plan: Plan, dataset=None, *, resume: bool = False, overwrite: bool = False) -> Fitted:
     """Fit, and write the run folder.
 
     An interrupt leaves the folder resumable. An error before the first checkpoint, or in training,
@@ -72,18 +84,21 @@ def fit_run(plan: Plan, dataset=None, *, resume: bool = False, overwrite: bool =
             try:
                 estimator.set_params(verbose=int(not plan.quiet), **_run_fields(plan, path))
                 with _together():
-                    estimator.fit(dataset)
+                    outcome = runs.with_embedding(
+                        path, lambda store: estimator.fit_outcome(dataset, store)
+                    )
                 meta |= {"seconds": estimator.seconds_, "notes": estimator.notes_}
                 meta["settings"] = settings_of(estimator)
-                meta |= score(plan, estimator, dataset)
-                runs.finish(path, estimator, dataset, meta)
+                scores, beside = score(plan, estimator, dataset, outcome)
+                meta |= scores
+                runs.finish(path, estimator, dataset, meta, outcome)
             except KeyboardInterrupt:
                 print(
                     f"\nstopped; go on with: coterie fit --resume --out {shlex.quote(plan.out)}",
                     file=sys.stderr,
                 )
                 raise
-    return runs.read(plan.out)
+    return Fitted(runs.read(plan.out), estimator, dataset, outcome, beside)
 
 
 def settings_of(estimator) -> dict:
@@ -136,20 +151,21 @@ def _estimator(plan: Plan, dataset):
     return estimator
 
 
-def score(plan: Plan, estimator, dataset) -> dict:
-    """Label-free scores, k-means on the data beside them, and the classes where known."""
+def score(plan: Plan, estimator, dataset, outcome) -> tuple[dict, Any]:
+    """Label-free scores, and the classes where known; k-means on the data beside both."""
     from coterie import metrics
     from coterie.common_ground import KMEANS_ROWS, kmeans_beside, sample
-    from coterie.data.chunks import pick
 
-    X, labels = dataset.given_to(estimator), np.asarray(estimator.labels_)
-    rows = sample(X.shape[0], KMEANS_ROWS)
-    some = pick(X, rows)
-    found, rival = {"scores": _label_free(estimator, some, rows, labels)}, None
+    labels, beside = np.asarray(estimator.labels_), None
+    rows = sample(len(labels), KMEANS_ROWS)
+    z, proba = np.asarray(outcome.embedding[rows]), outcome.probabilities[rows]
+    found, rival = {"scores": _label_free(estimator, z, proba, rows, labels)}, None
     if plan.baseline and plan.cls.key != "kmeans":  # which need not be told of itself
-        beside = kmeans_beside(estimator, X, labels)
-        rival = beside.labels
-        found["kmeans"] = _label_free(beside.model, some, rows, rival)
+        beside = kmeans_beside(estimator, dataset.given_to(estimator), labels)
+        rival, own = beside.labels, beside.outcome
+        found["kmeans"] = _label_free(
+            beside.model, own.embedding, own.probabilities, beside.learned_from, rival
+        )
         # own embeddings flatter their own clusters: the data are common ground
         found["scores"]["silhouette_on_the_data"] = beside.silhouette_of_result
         found["kmeans"]["silhouette_on_the_data"] = beside.silhouette
@@ -158,16 +174,14 @@ def score(plan: Plan, estimator, dataset) -> dict:
         found["evaluation"] = metrics.scores(dataset.labels, labels)
         if rival is not None:
             found["evaluation_kmeans"] = metrics.scores(dataset.labels, rival)
-    return found
+    return found, beside
 
 
-def _label_free(estimator, some, rows, labels) -> dict:
+def _label_free(estimator, z, proba, rows, labels) -> dict:
     """Sizes over all rows; the other scores in the estimator's embedding of a bounded sample."""
     from coterie import metrics
 
     k = estimator.n_clusters_
-    proba = estimator.predict_proba(some) if hasattr(estimator, "predict_proba") else None
-    z = estimator.transform(some)
     scores = metrics.label_free(z, labels[rows], proba, n_clusters=k)
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     if sizes.sum() < len(labels):

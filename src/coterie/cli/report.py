@@ -25,14 +25,20 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def write(finished: runs.Run, labels, verbose: int = 0):
-    """Write report.html into the run folder and return its path."""
+def write(finished: runs.Run, labels, verbose: int = 0, fitted=None):
+    """Write report.html into the run folder and return its path.
+
+    What a fit still has in memory (`fitted`) is not read again.
+    """
     import coterie
     from coterie import reporting
 
-    finished.verify()
-    dataset = reload(finished)
+    if fitted is None:
+        finished.verify()
+        dataset, model, seen = reload(finished), coterie.load(finished.path), {}
+    else:
+        dataset, model = fitted.dataset, fitted.estimator
+        seen = {"outcome": fitted.outcome, "beside": fitted.beside}
     if labels is None:
         labels = dataset.labels  # shown as evaluation, where the data know their classes
-    model = coterie.load(finished.path)
-    return reporting.write(finished.path, model, dataset, labels=labels, verbose=verbose)
+    return reporting.write(finished.path, model, dataset, labels=labels, verbose=verbose, **seen)

@@ -23,7 +23,7 @@ from .labelling import Labelling
 from .paper import published
 from .params import check_params, param
 from .raw import first_rows, further_rows, remember
-from .result import check_numbers, close_ranks
+from .result import Collector, Outcome, check_numbers, close_ranks
 from .streams import guarded_draws
 from .validate import check_rows
 
@@ -101,6 +101,25 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         remember(self, source, X)
         return self
 
+    def fit_outcome(self, X: Any, store: Any = None) -> Outcome:
+        """Fit; return labels, embedding and soft assignments of the rows, which are encoded once.
+
+        `store(block, n)` takes the embedding block by block, in place of memory.
+        """
+        self._collector = Collector(store)
+        try:
+            self.fit(X)
+            return self._collector.outcome
+        finally:
+            del self._collector
+
+    def outcome(self, X: Any, store: Any = None) -> Outcome:
+        """Labels, embedding and soft assignments of rows, which are encoded once."""
+        rows, collector = self._rows(X), Collector(store)
+        rows.hold_codes(self.network_)
+        collector.collect(self, rows, self._labels(rows))
+        return collector.outcome
+
     def _world(self) -> Any:
         """The processes that fit together: those of whoever calls, unless a method knows more."""
         return current()
@@ -120,6 +139,9 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         check_numbers(self)
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.reject_below_ = -np.inf
+        collector: Collector | None = vars(self).get("_collector")
+        if collector and current().size == 1:  # several share the encoding for labels
+            rows.hold_codes(self.network_)
         self.labels_ = self._labels(rows)
         if close_ranks(self):
             self.labels_ = self._labels(rows)
@@ -130,6 +152,8 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         if self.reject:
             self._calibrate(rows)
             self.labels_ = self._labels(rows)
+        if collector:
+            collector.collect(self, rows, self.labels_)
 
     def _look(self, rows: Rows) -> Look:
         """What the rows' values tell the rules of open fields."""

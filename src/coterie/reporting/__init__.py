@@ -63,11 +63,11 @@ def compare(models, X, out="compare.html", *, labels=None, overwrite=False) -> P
         return write_page(results_of(models, dataset, labels), out, dataset.X)
 
 
-def write(run_dir, model, dataset, labels=None, out=None, verbose=0) -> Path:
+def write(run_dir, model, dataset, labels=None, out=None, verbose=0, **seen) -> Path:
     """Write ``report.html`` of a run and return its path; see `coterie.reporting.page.write`."""
     from .page import write as write_page
 
-    return write_page(run_dir, model, dataset, labels, out, verbose)
+    return write_page(run_dir, model, dataset, labels, out, verbose, **seen)
 
 
 def write_comparison(results, out, X: Any = None) -> Path:

@@ -11,7 +11,7 @@ from .maps import sample_rows
 FIT_ROWS = 10_000
 
 
-def compare(facts, model, X, seed=0):
+def compare(facts, model, X, seed=0, plain=None):
     """Rows of a table: this result, k-means on the data themselves, k-means on the embedding.
 
     Each has labels, its agreement with this result (adjusted Rand index) and the silhouette in
@@ -20,7 +20,7 @@ def compare(facts, model, X, seed=0):
     out = [{"key": "this", "name": "this result", "labels": facts.labels, "agreement": 1.0}]
     if not 2 <= facts.used < facts.n:
         return [out[0] | {"in_embedding": np.nan, "in_raw": np.nan}]
-    plain = kmeans_beside(model, X, facts.labels)
+    plain = plain or kmeans_beside(model, X, facts.labels)
     own = _fit(facts.z, facts, seed)
     out[0]["in_raw"] = plain.silhouette_of_result
     if plain.model is not model:  # k-means need not be told of itself

@@ -41,6 +41,8 @@ class Facts:
     reasons: list = field(default_factory=list)  # per cluster: why to look twice
     ground: Ground | None = None  # the data's own features; None where nothing can be compared
     left_out: int = 0  # rows with the label -1, here in the cluster that they would have had
+    probabilities: np.ndarray | None = None  # (n, k)
+    fits: np.ndarray | None = None  # (n,) how well each row fits; None: ask the model
 
     @property
     def noun(self):
@@ -61,17 +63,23 @@ class Facts:
         return ("clear", "check", "doubtful")[min(2, len(self.reasons[j]))]
 
 
-def gather(model, dataset, embedding=None, seed=0):
-    """Ask a fitted model about its data set once, and derive everything else."""
+def gather(model, dataset, embedding=None, seed=0, outcome=None):
+    """Ask a fitted model about its data set once (`outcome`: the answer), and derive the rest."""
     X = dataset.given_to(model)
     n = X.shape[0]
     labels = np.asarray(getattr(model, "labels_", ()))
+    known = embedding is not None and len(embedding) == n
+    if outcome is None and hasattr(model, "outcome") and not known:
+        outcome = model.outcome(X)
     if labels.shape != (n,):
-        labels = np.asarray(model.predict(X))
+        labels = np.asarray(model.predict(X)) if outcome is None else outcome.labels
     labels = labels.astype(np.int64)
-    z = embedding if embedding is not None and len(embedding) == n else model.transform(X)
+    if outcome is not None:
+        z, proba = outcome.embedding, outcome.probabilities
+    else:
+        z = embedding if known else model.transform(X)
+        proba = np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
     z = np.asarray(z, dtype=np.float32).reshape(n, -1)
-    proba = np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
     asked = getattr(model, "n_clusters_", getattr(model, "n_clusters", 0))
     k = max(int(asked or 0), int(labels.max()) + 1)
     if proba is not None:
@@ -96,6 +104,8 @@ def gather(model, dataset, embedding=None, seed=0):
         centers=_means(z, labels, k),
         silhouette=_silhouette(z, labels, k, seed),
         left_out=int(left_out.sum()),
+        probabilities=proba,
+        fits=None if outcome is None else outcome.fits,
     )
     facts.nearest = _nearest(facts)
     if 2 <= facts.used <= n // 2 and n >= LEAST_ROWS:

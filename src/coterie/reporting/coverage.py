@@ -24,7 +24,9 @@ def section(facts, model, dataset):
     if not facts.has_rivals or not hasattr(model, "score_samples"):
         return None
     rows = sample_rows(facts.n, ROWS)
-    values = curve(model.score_samples(dataset.given_to(model)[rows]), facts.confidence[rows])
+    given = dataset.given_to(model)
+    fits = model.score_samples(given[rows]) if facts.fits is None else facts.fits[rows]
+    values = curve(fits, facts.confidence[rows])
     share = facts.left_out / facts.n or EXAMPLE
     left = values[max(0, round((1 - share) * POINTS) - 1)]
     without = f"Without the {percent(share)} that fit worst"

@@ -24,7 +24,7 @@ FOLD = 24  # above this many clusters the cards are closed until asked for
 TEXT_BYTES = 4_000_000  # what hover lines of texts may take
 
 
-def write(run_dir, model, dataset, labels=None, out=None, verbose=0):
+def write(run_dir, model, dataset, labels=None, out=None, verbose=0, *, outcome=None, beside=None):
     """Write the report of a run.
 
     Parameters
@@ -39,6 +39,8 @@ def write(run_dir, model, dataset, labels=None, out=None, verbose=0):
         The page; ``run_dir/report.html`` by default.
     verbose : int
         1 shows progress.
+    outcome, beside : what a fit already knows of its rows (`estimator.result.Outcome`), and of
+        k-means beside it (`common_ground.Beside`); found out if not given
 
     Returns
     -------
@@ -49,16 +51,16 @@ def write(run_dir, model, dataset, labels=None, out=None, verbose=0):
     seed = int(getattr(model, "seed_", 0) or 0) % 2**31
     with Progress(verbose) as progress:
         progress.phase("report", total_steps=100)
-        page = _page(run_dir, model, dataset, labels, seed, progress.step)
+        page = _page(run_dir, model, dataset, labels, seed, progress.step, outcome, beside)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(out, page.encode("utf-8", "replace"))
     return out
 
 
-def _page(run_dir, model, dataset, labels, seed, step):
-    facts = gather(model, dataset, _array(run_dir, "embedding.npy"), seed)
+def _page(run_dir, model, dataset, labels, seed, step, outcome, beside):
+    facts = gather(model, dataset, _array(run_dir, "embedding.npy"), seed, outcome)
     step(10)
-    beside = baselines.compare(facts, model, dataset.given_to(model), seed)
+    beside = baselines.compare(facts, model, dataset.given_to(model), seed, beside)
     step(20)
     seen = ground_doubts(facts.ground, facts.labels) if facts.ground else []
     agreement = facts.ground.agreement(facts.labels) if facts.ground else {}
@@ -139,7 +141,7 @@ def _page(run_dir, model, dataset, labels, seed, step):
         families=sections.family_rows(agreement),
         second=sections.second_opinion(facts, model),
         choice=choice.section(model),
-        label_free=sections.label_free(facts, model, dataset),
+        label_free=sections.label_free(facts),
         confidence_note=sections.confidence_note(facts),
         confidence_chart=sections.confidence_chart(facts),
         curves=sections.curves(getattr(model, "history_", ())),

@@ -85,7 +85,7 @@ def family_rows(agreement):
     ]
 
 
-def label_free(facts, model, dataset):
+def label_free(facts):
     """The scores of `coterie.metrics.label_free` as (name, text), on a bounded sample."""
     from coterie import metrics
 
@@ -94,9 +94,7 @@ def label_free(facts, model, dataset):
     if facts.used < 2:
         return []
     rows = sample_rows(facts.n, 3000)
-    proba = None
-    if facts.has_rivals:
-        proba = np.asarray(model.predict_proba(dataset.given_to(model)[rows]))
+    proba = facts.probabilities[rows] if facts.has_rivals else None
     found = metrics.label_free(facts.z[rows], facts.labels[rows], proba)
     return [
         (name.replace("_", " "), number(value))

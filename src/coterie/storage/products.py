@@ -1,14 +1,14 @@
 """The files of a run that are tables: labels for each row, and the embedding."""
 
+import contextlib
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .atomic import atomic
-
-CHUNK = 16384  # rows per piece when the whole data pass through the model
 
 
 def labels_csv(ids, labels, confidence=None, proba=None) -> bytes:
@@ -28,21 +28,30 @@ def labels_csv(ids, labels, confidence=None, proba=None) -> bytes:
     return text.getvalue().encode("utf-8", "surrogateescape")
 
 
-def write_embedding(path: Path, estimator, X) -> np.ndarray | None:
-    """Save transform(X) piece by piece, for data that do not fit in memory.
+class EmbeddingFile:
+    """An .npy file that is written block by block: the rows may not fit in memory.
 
-    Returns the confidence of each row, when the method has soft assignments.
+    It takes its name when the `with` block ends well, and is not begun before the first block.
     """
-    rows, confidence = X.shape[0], []
-    soft = hasattr(estimator, "predict_proba")
-    with atomic(path) as file:
-        for start in range(0, rows, CHUNK):
-            part = X[start : start + CHUNK]
-            z = np.ascontiguousarray(estimator.transform(part), dtype=np.float32)
-            if start == 0:
-                header = {"descr": "<f4", "fortran_order": False, "shape": (rows, *z.shape[1:])}
-                np.lib.format.write_array_header_1_0(file, header)
-            file.write(z.astype("<f4").tobytes())
-            if soft:
-                confidence.append(np.max(estimator.predict_proba(part), axis=1))
-    return np.concatenate(confidence) if soft else None
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._file: Any = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return self._stack.__exit__(*error)
+
+    def add(self, block: np.ndarray, n: int) -> None:
+        """The next rows of n."""
+        if self._file is None:
+            self._file = self._stack.enter_context(atomic(self.path))
+            header = {"descr": "<f4", "fortran_order": False, "shape": (n, *block.shape[1:])}
+            np.lib.format.write_array_header_1_0(self._file, header)
+        self._file.write(np.ascontiguousarray(block, dtype="<f4").tobytes())
+
+    def load(self) -> np.ndarray:
+        return np.load(self.path, mmap_mode="r", allow_pickle=False)

@@ -24,7 +24,7 @@ import numpy as np
 from . import swap
 from .atomic import TEMP, atomic, plain, read_bytes, sweep, to_toml, write_atomic
 from .locks import RunError, locked
-from .products import labels_csv, write_embedding
+from .products import EmbeddingFile, labels_csv
 from .seals import digest, digest_of
 
 FORMAT = 2  # 1 had no digests
@@ -208,20 +208,32 @@ def writing(path, meta: dict, *, resume: bool = False, overwrite: bool = False, 
             raise
 
 
-def finish(folder, estimator, dataset, meta: dict):
+def with_embedding(folder, find):
+    """The outcome of `find(store)`, its embedding in the folder's embedding.npy."""
+    with EmbeddingFile(Path(folder) / "embedding.npy") as file:
+        outcome = find(file.add)
+    outcome.embedding = file.load()
+    return outcome
+
+
+def finish(folder, estimator, dataset, meta: dict, outcome=None):
     """Write what a fit has found and mark the run as done.
 
-    Rows keep the order of the data; `dataset.ids` name them.
+    Rows keep the order of the data; `dataset.ids` name them. `outcome` is that of `with_embedding`;
+    without it the model is asked once more.
     """
     folder = Path(folder)
-    for name in PRODUCTS:  # of an attempt that was killed at this point
+    if outcome is None:
+        X = dataset.given_to(estimator)
+        outcome = with_embedding(folder, lambda store: estimator.outcome(X, store))
+    for name in set(PRODUCTS) - {"embedding.npy"}:  # of an attempt that was killed at this point
         (folder / name).unlink(missing_ok=True)
     dataset.recipe.save(folder)
     estimator.save(folder)
-    confidence = write_embedding(folder / "embedding.npy", estimator, dataset.given_to(estimator))
     if hasattr(estimator, "neighbours_"):  # (n, k) rows that lie next to each row
         with atomic(folder / "neighbours.npy") as file:
             np.save(file, estimator.neighbours_)
+    confidence = outcome.probabilities.max(axis=1)
     write_atomic(folder / "labels.csv", labels_csv(dataset.ids, estimator.labels_, confidence))
     history = getattr(estimator, "history_", [])
     lines = "".join(json.dumps(record, default=plain) + "\n" for record in history)

@@ -9,8 +9,8 @@ from ...math.graph import smooth
 from ...math.merge import one_hot
 from ...math.merge import stability as rand_index
 from ...runtime.rng import numpy_rng
-from ...train.view import Context
 from ...train.head import Head
+from ...train.view import Context
 from .density import describe
 from .heads import finalists, verdict
 from .judge import FEW_COLUMNS, GAUSSIAN_KINDS, Verdict, decide

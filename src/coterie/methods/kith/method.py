@@ -19,11 +19,11 @@ from ...nets.feature_net import FeatureNet
 from ...runtime.processes import join
 from ...runtime.rng import numpy_rng, torch_rng
 from ...train.batch import Batch, Terms
-from ...train.view import Context, View
 from ...train.head import Head
 from ...train.plan import Call, Phase
 from ...train.rows import Rows
 from ...train.settings import Settings
+from ...train.view import Context, View
 from .choosing import choose
 from .heads import Families, candidates
 from .numbered import Numbered
