@@ -188,3 +188,54 @@ def test_names_of_genes_are_shown(tmp_path, capsys, monkeypatch):
     assert coterie.load_data(X, names=genes).columns == genes
     with pytest.raises(DataError, match="names= holds 3 names"):
         coterie.load_data(X, names=["a", "b", "c"])
+
+
+def test_what_only_leads_to_rows_is_told_from_rows(blobs, rows, tmp_path):
+    from torch.utils.data import DataLoader
+
+    model = quick("kmeans")
+    for name in (str(rows), rows):
+        with pytest.raises(ValueError, match=r"X is one name, .*read it first: coterie\.load_data"):
+            model.fit(name)
+    with pytest.raises(ValueError, match=r"X is a DataLoader.*X\.dataset, or an array"):
+        model.fit(DataLoader(list(blobs[0]), batch_size=8))
+    with pytest.raises(ValueError, match=r"stream of rows.*np\.stack\(list\(X\)\)"):
+        model.fit(row for row in blobs[0])
+    with pytest.raises(ValueError, match=r"model\.recipe_\), or give a list, \['new\.png'\]"):
+        model.fit(blobs[0]).predict("new.png")
+
+
+def test_there_is_no_gpu_path_yet(capsys, rows):
+    with pytest.raises(TypeError, match=r"no parameter 'device': .* a GPU is not used yet"):
+        coterie.DEC(3, device="cuda")
+    assert "a GPU is not used yet" in told(capsys, "fit", rows, "--device", "cuda")
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_number_too_large_is_refused_with_its_place(blobs, form):
+    X = blobs[0].astype(np.float64)
+    X[17, 2] = 1e30
+    with pytest.raises(ValueError, match=r"1e\+30 in row 17, column 2 \(counted from 0\); drop"):
+        quick("kmeans").fit(form(X))
+    images = np.ones((30, 4, 4), np.float32)
+    images[5, 1, 3] = np.nan
+    with pytest.raises(ValueError, match="nan in row 5, pixel 1, 3"):
+        quick("kmeans").fit(images)
+
+
+def test_a_saved_model_is_no_run(blobs, capsys, tmp_path):
+    quick("kmeans").fit(blobs[0]).save(tmp_path / "m")
+    said = told(capsys, "report", tmp_path / "m")
+    assert "holds a saved model, not a run" in said and "predict takes it" in said
+
+
+def test_a_table_is_no_image(tmp_path, capsys):
+    for i in range(4):
+        Image.fromarray(np.full((6, 5), 60 * i, np.uint8)).save(tmp_path / f"{i}.png")
+    (tmp_path / "broken.png").write_text("no image")
+    words = ["fit", str(tmp_path), "--method", "kmeans", "--clusters", "2", "--quiet", "--skip-bad"]
+    assert main([*words, "--out", str(tmp_path / "r")]) == 0
+    assert "left out 1 unreadable image: broken.png" in capsys.readouterr().err
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    said = told(capsys, "predict", tmp_path / "r", tmp_path / "t.csv")
+    assert "t is a table of 2 columns, the model was fitted on images of 6x5" in said

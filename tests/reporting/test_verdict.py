@@ -1,6 +1,5 @@
 """Fits that are known to be bad are told to "look twice", for a true reason; good ones are not."""
 
-import os
 import re
 
 import numpy as np
@@ -83,9 +82,9 @@ def test_good_moons(tmp_path):
     )
 
 
-@pytest.mark.skipif("COTERIE_DATA" not in os.environ, reason="needs the USPS files")
-def test_good_usps(tmp_path):
-    X = coterie.load_data("usps").X
+@pytest.mark.data
+def test_good_usps(real_sets, tmp_path):
+    X = coterie.load_data("usps", data_dir=real_sets("usps")).X
     X = X[np.linspace(0, len(X) - 1, 2500).astype(int)]
     assert verdict(coterie.Kith(10, random_state=0).fit(X), X, tmp_path)[:2] == (
         "Nothing stands out as doubtful",

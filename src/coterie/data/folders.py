@@ -107,7 +107,7 @@ def from_images(images: dict[str, Any], ask: Options, name: str, place: str = ""
             kept.append(key)
     if bad:
         shown = listed(bad, 5)
-        ask.notice(f"{name}: {len(bad)} unreadable images were left out: {shown}")
+        ask.notice(f"{name}: left out {count_of(len(bad), 'unreadable image')}: {shown}")
     if not kept:
         raise DataError(f"{place}: none of the {len(images)} images can be read")
     X = X[: len(kept)]

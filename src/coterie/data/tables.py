@@ -255,6 +255,11 @@ def _choose_again(table: Table, recipe: Recipe, ask: Options, name: str, strings
             f"{name} is a table of {len(rest)} columns, the model was fitted on text; "
             "name the column that holds it: text_column="
         )
+    if recipe.kind == "image":
+        raise DataError(
+            f"{name} is a table of {len(rest)} columns, the model was fitted on images of "
+            f"{'x'.join(map(str, recipe.shape))}; give images"
+        )
     if len(rest) != width:
         raise DataError(
             f"{name} has {len(rest)} columns, the model was fitted on {width}; "

@@ -4,6 +4,8 @@ The way is a `Recipe`, kept as `recipe_`: that of a reader where data were read 
 command line, `load_data`), else a description of what came in. An encoder comes after it.
 """
 
+from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ def first_rows(model: Any, X: Any) -> Any:
     for name in ("recipe_", "encoding_", "feature_names_in_", "_unembedded"):
         vars(model).pop(name, None)
     check_tuning(model)
+    _refuse_names_and_streams(X)
     if is_cells(X) or (as_pictures(X) is not None and model.encoder is None):
         X = load(X)
     if isinstance(X, Dataset):
@@ -88,6 +91,7 @@ def take_names(model: Any, recipe: Recipe) -> None:
 def further_rows(model: Any, X: Any) -> tuple[Any, bool]:
     """Rows for predict, and whether they are known to have the columns of the fit."""
     recipe: Recipe | None = getattr(model, "recipe_", None)
+    _refuse_names_and_streams(X, recipe)
     was_read = recipe is not None and recipe.source != IN_MEMORY
     if is_torch_set(X):
         X = torch_rows(X)
@@ -165,3 +169,23 @@ def _same_columns(data: Dataset, recipe: Recipe) -> Any:
 def _equal(one: Recipe, other: Recipe) -> bool:
     same = one.to_dict() == other.to_dict() and one.arrays.keys() == other.arrays.keys()
     return same and all(np.array_equal(a, other.arrays[name]) for name, a in one.arrays.items())
+
+
+def _refuse_names_and_streams(X: Any, recipe: Recipe | None = None) -> None:
+    """Tell what only leads to rows from rows."""
+    if isinstance(X, (str, PurePath)):
+        name = f"{str(X)!r:.60}"
+        how = f"coterie.load_data({name})"
+        if recipe is not None:
+            how = f"coterie.load_data({name}, recipe=model.recipe_), or give a list, [{name}]"
+        raise ValueError(f"X is one name, {name}, not rows; read it first: {how}")
+    if type(X).__module__.startswith("torch.utils.data") and hasattr(X, "batch_size"):
+        raise ValueError(
+            "X is a DataLoader, which shuffles and drops rows as it likes; give the data set "
+            "behind it, X.dataset, or an array (batch_size= says how many rows a step takes)"
+        )
+    if isinstance(X, Iterator):
+        raise ValueError(
+            "X is a stream of rows that can be read once only; collect it, list(X) or "
+            "np.stack(list(X)), or write it to a .npy file, which is read from disk if it is large"
+        )

@@ -120,6 +120,11 @@ def read(path) -> Run:
         raise RunError(f"{path} is not a folder; give the --out folder of an earlier fit")
     swap.settle(path)
     meta, working = peek(path), working_folder(path)
+    if meta is None and working == path and (path / "model.json").is_file():
+        raise RunError(
+            f"{path} holds a saved model, not a run: the rows of its fit are not known. coterie "
+            "predict takes it; for the rest load it in Python (coterie.load, coterie.report)"
+        )
     if meta is None and working == path:
         raise RunError(f"{path} is not a coterie run: it has no readable run.toml")
     if meta is None or meta["status"] != "done":

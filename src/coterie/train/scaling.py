@@ -94,15 +94,19 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
 
 def check_finite(source: Any) -> None:
     if sp.issparse(source):
-        finite = _finite(source.data)
-    else:
-        step, finite = chunk_rows(source.shape[1:]), True
-        for start in range(0, source.shape[0], step):
-            finite = finite and _finite(np.asarray(source[start : start + step]))
-            if isinstance(source, np.memmap):
-                release(source)
-    if not finite:
-        raise ValueError(_NOT_FINITE)
+        if not _finite(source.data):
+            spot = int(np.argmin(_usable(source.data)))
+            row = int(np.searchsorted(source.indptr, spot, side="right")) - 1
+            _refuse(source.data[spot], row, [source.indices[spot]])
+        return
+    step = chunk_rows(source.shape[1:])
+    for start in range(0, source.shape[0], step):
+        block = np.asarray(source[start : start + step])
+        if not _finite(block):
+            row, *place = np.argwhere(~_usable(block))[0]
+            _refuse(block[(row, *place)], start + int(row), place)
+        if isinstance(source, np.memmap):
+            release(source)
 
 
 LARGEST = float(np.sqrt(np.finfo(np.float32).max))
@@ -110,16 +114,21 @@ LARGEST = float(np.sqrt(np.finfo(np.float32).max))
 
 def _finite(x: np.ndarray) -> bool:
     """All are numbers whose squares float32, in which networks count, can hold?"""
-    if x.dtype.kind in "biu":
-        return True
+    return x.dtype.kind in "biu" or bool(_usable(x).all())
+
+
+def _usable(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.float32) if x.dtype.itemsize < 4 else x  # float16 has no such limit
-    return bool((np.abs(x) <= LARGEST).all())
+    return np.abs(x) <= LARGEST
 
 
-_NOT_FINITE = (
-    "Input X contains NaN, infinity or a number beyond 1.8e19, whose square float32 cannot hold; "
-    "drop those rows, fill the gaps, or divide before fit"
-)
+def _refuse(value: Any, row: int, place: Any) -> None:
+    where = f"{'column' if len(place) == 1 else 'pixel'} {', '.join(str(int(p)) for p in place)}"
+    raise ValueError(
+        "Input X contains NaN, infinity or a number beyond 1.8e19, whose square float32 cannot "
+        f"hold: {value:.4g} in row {row}, {where} (counted from 0); drop such rows, fill the gaps, "
+        "or divide before fit"
+    )
 
 
 @dataclass
@@ -174,7 +183,7 @@ def _column_statistics(source: np.ndarray) -> _Columns:
         low = all_gather(world, torch.from_numpy(low)).amin(0).numpy()
         high = all_gather(world, torch.from_numpy(high)).amax(0).numpy()
     if not finite:  # told to all processes first: none may wait for one that has given up
-        raise ValueError(_NOT_FINITE)
+        check_finite(source)  # which finds the place
     offset = total / n
     variance = np.maximum(square / n - offset**2, 0)
     variance[high == low] = 0  # rounding must not make a constant column look alive
