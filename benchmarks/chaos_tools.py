@@ -223,7 +223,7 @@ def launch(words, kill: tuple[int, float] | None = None) -> list[int | None]:
     codes = []
     for run in runs:
         try:
-            codes.append(run.wait(timeout=HANG if kill is None else GRACE))
+            codes.append(run.wait(timeout=2.5 * HANG if kill is None else GRACE))
         except subprocess.TimeoutExpired:
             run.kill()
             code = run.wait()
