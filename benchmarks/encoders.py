@@ -27,7 +27,7 @@ from coterie.encoders import text_folder
 from coterie.encoders.embed import unit_length
 from coterie.encoders.find import find
 
-ENCODERS = {"cifar10_10k": "image@96", "20newsgroups": "text", "reuters_r8": "text"}
+ENCODERS = {"cifar10_10k": "image@96", "20newsgroups": "text", "reuters_r8": "auto"}
 SPEED_ROWS = 128
 
 
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("data", nargs="+", choices=list(ENCODERS))
     parser.add_argument("--methods", default="kith,leiden,feature_kmeans")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--encoder", help="another one than the usual one of the data")
     parser.add_argument("--plain", action="store_true", help="also without the encoder")
     parser.add_argument("--speed", action="store_true", help="time of embedding, nothing else")
     parser.add_argument("--data-dir")
@@ -47,7 +48,8 @@ def main() -> None:
         if args.speed:
             print(json.dumps({"data": name} | speed(data, ENCODERS[name])), flush=True)
             continue
-        for encoder in (ENCODERS[name], None) if args.plain else (ENCODERS[name],):
+        usual = args.encoder or ENCODERS[name]
+        for encoder in (usual, None) if args.plain else (usual,):
             for method in args.methods.split(","):
                 rows = [fit(data, method, encoder, seed) for seed in range(args.seeds)]
                 print(json.dumps(summary(name, method, encoder, rows)), flush=True)
@@ -55,7 +57,7 @@ def main() -> None:
 
 def speed(data, name: str) -> dict:
     """Seconds and smallest cosine of the ways to embed the same 128 rows, which are in order."""
-    encoder = find(name)
+    encoder = find("text" if name == "auto" else name)
     rows = np.linspace(0, len(data) - 1, SPEED_ROWS).astype(int)
     if data.texts is None:
         rows, settings = data.X[rows], encoder.settings(data.X[rows])
@@ -100,6 +102,9 @@ def fit(data, method: str, encoder: str | None, seed: int) -> dict:
     for attribute in ("agreement_", "chosen_", "cuts_"):
         if hasattr(model, attribute):
             about[attribute.rstrip("_")] = getattr(model, attribute)
+    if hasattr(model, "tried_"):
+        taken = "encoder" if hasattr(model, "encoding_") else "words"
+        about |= {"tried": model.tried_, "taken": taken}
     score = metrics.scores(data.labels, model.labels_)
     return about | {"nmi": score["nmi"], "acc": score["acc"]}
 

@@ -15,6 +15,7 @@ import torch
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from .data.chunks import pick
+from .estimator.encoding import chosen_encoder
 from .estimator.result import Outcome
 from .math.centers import kmeans
 from .math.graph import neighbours
@@ -106,7 +107,7 @@ def plain_kmeans(model: Any, some: Any, **changes: Any) -> Any:
     kind = _seen_kind(model, some)
     cls: Any = get("feature_kmeans" if kind else "kmeans")
     own = {"kind": kind} if kind else {"scale": getattr(model, "scale", "auto")}
-    return cls(**settings, **own, encoder=getattr(model, "encoder", None))
+    return cls(**settings, **own, encoder=chosen_encoder(model))
 
 
 def _seen_kind(model: Any, some: Any) -> str | None:

@@ -100,7 +100,10 @@ def load_for(words: int, source: str, options: dict, encoder: str | None = None)
 def _size_for(encoder: str, folder: Path) -> dict:
     from coterie.data.folders import find_images
     from coterie.encoders.find import find
+    from coterie.estimator.words_or_encoder import tries_both
 
+    if tries_both(encoder):  # which is for texts
+        return {}
     largest = getattr(find(encoder), "largest", None)
     return {"image_size": largest} if largest and find_images(folder)[0] else {}
 

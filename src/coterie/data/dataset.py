@@ -67,8 +67,13 @@ class Dataset:
         return self.X.shape[0]
 
     def given_to(self, model) -> Any:
-        """Return what a model takes: texts as they are if it has an encoder, else `X`."""
-        if self.texts is not None and getattr(model, "encoder", None) is not None:
+        """Return what a model takes: texts as they are if it has an encoder, else `X`.
+
+        A model that has tried both and taken the words has none.
+        """
+        words_taken = hasattr(model, "tried_") and not hasattr(model, "encoding_")
+        encoder = None if words_taken else getattr(model, "encoder", None)
+        if self.texts is not None and encoder is not None:
             return np.array([*self.texts, None], dtype=object)[:-1]  # never an array of characters
         return self.X
 

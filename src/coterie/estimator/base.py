@@ -65,7 +65,8 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
     encoder: Any = param(
         None,
         "pretrained network that makes vectors of the rows first: text, image, a file .onnx, a "
-        "folder with a model, timm:NAME, st:NAME, in Python also a function or a module",
+        "folder with a model, timm:NAME, st:NAME, in Python also a function or a module; auto for "
+        "texts: words or text, whichever has the clearer clusters",
     )
     verbose: int | bool = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
 
@@ -137,6 +138,8 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
         with guarded_draws(self):
             self._fit(rows)
         check_numbers(self)
+        if told := vars(self).pop("_told", None):
+            self.notes_ = [told, *self.notes_]
         self.seconds_ = self.seconds_ or {"fit": time.perf_counter() - begin}
         self.reject_below_ = -np.inf
         collector: Collector | None = vars(self).get("_collector")

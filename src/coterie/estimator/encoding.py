@@ -6,7 +6,7 @@ model keeps it. Of an encoder only the name and the SHA-256 are kept, never its 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from ..encoders.embed import embed
 from ..encoders.find import find
 from ..encoders.images import as_images
 from .tuning import Unembedded, wants_tuning
+from .words_or_encoder import tries_both, what_is
 
 
 @dataclass
@@ -30,16 +31,16 @@ class Encoding:
     settings: dict
 
 
-def embed_first(model: Any, X: Any, texts: list[str] | None) -> np.ndarray:
+def embed_first(model: Any, X: Any, texts: list[str] | None, encoder: Any = None) -> np.ndarray:
     """Vectors of the rows of a fit; encoder and settings are kept in `encoding_`."""
-    encoder: Any = find(model.encoder)
+    encoder = find(model.encoder) if encoder is None else encoder
     rows = _rows_for(encoder, X, texts)
     if len(rows) == 0:
         raise EncoderError("X has no rows to embed")
     settings = encoder.settings(rows)
     vectors = embed(encoder, rows, settings, model.verbose)
     if wants_tuning(model):
-        model._unembedded = Unembedded(encoder, rows, settings)
+        model._unembedded = Unembedded(cast(Module, encoder), rows, settings)
     model.encoding_ = Encoding(
         encoder.reference, encoder.digest, encoder.takes, vectors.shape[1], settings
     )
@@ -59,6 +60,13 @@ def embed_again(model: Any, X: Any, texts: list[str] | None) -> np.ndarray:
     return vectors
 
 
+def chosen_encoder(model: Any) -> Any:
+    """The encoder of a fitted model, also where it was chosen; None: its rows go without."""
+    if not tries_both(model.encoder) or not hasattr(model, "tried_"):
+        return model.encoder
+    return model.encoding_.reference if hasattr(model, "encoding_") else None
+
+
 def _same_encoder(model: Any, encoding: Encoding) -> Encoder:
     """The encoder of the fit, or an error that says how to bring it back."""
     if wants_tuning(model):
@@ -66,18 +74,19 @@ def _same_encoder(model: Any, encoding: Encoding) -> Encoder:
         tuned.reference = encoding.reference
         return tuned
     again = f"coterie.load(folder, encoder=...) takes it (SHA-256 {str(encoding.digest)[:12]}...)"
-    if model.encoder is None:
+    spec = chosen_encoder(model)
+    if spec is None:
         raise EncoderError(
             f"this model was fitted with an encoder of your own, {encoding.reference}, which is "
             f"not stored with it; {again if encoding.digest else again.split(' (')[0]}"
         )
-    is_path = isinstance(model.encoder, str) and Path(model.encoder).is_absolute()
-    if is_path and not Path(model.encoder).exists():
+    is_path = isinstance(spec, str) and Path(spec).is_absolute()
+    if is_path and not Path(spec).exists():
         raise EncoderError(
-            f"the encoder of this model, {model.encoder}, is not there; put it back, or, if it "
+            f"the encoder of this model, {spec}, is not there; put it back, or, if it "
             f"has moved, {again}"
         )
-    encoder = find(model.encoder)
+    encoder = find(spec)
     if encoder.digest != encoding.digest:
         raise EncoderError(
             f"encoder {encoder.reference} is not the one that the model was fitted with "
@@ -91,10 +100,8 @@ def _rows_for(encoder: Encoder, X: Any, texts: list[str] | None) -> Any:
     """What the encoder takes of X, or an error that names both."""
     if encoder.takes == "text":
         if texts is None:
-            shape = getattr(X, "shape", None)
-            what = f"an array of shape {tuple(shape)}" if shape else type(X).__name__
             raise EncoderError(
-                f"encoder {encoder.reference} takes texts, but X is {what}; give a list of "
+                f"encoder {encoder.reference} takes texts, but X is {what_is(X)}; give a list of "
                 "strings, or an encoder of such rows"
             )
         return texts

@@ -24,31 +24,58 @@ from ..data.reading import load
 from ..data.recipe import Recipe
 from ..data.text import count_words, fit_tfidf, tfidf
 from ..data.texts import as_texts
+from ..encoders.base import EncoderError
 from .encoding import embed_again, embed_first
 from .tuning import check_tuning
+from .words_or_encoder import compared, installed, order, said, tries_both, what_is
 
 IN_MEMORY = "memory"  # the source of rows that no reader has read
 
 
 def first_rows(model: Any, X: Any) -> Any:
     """Rows for a fit; what was decided on the way is kept in `recipe_` and `encoding_`."""
-    for name in ("recipe_", "encoding_", "feature_names_in_", "_unembedded"):
+    for name in ("recipe_", "encoding_", "feature_names_in_", "tried_", "_unembedded"):
         vars(model).pop(name, None)
     check_tuning(model)
     _refuse_names_and_streams(X)
     if is_cells(X) or (as_pictures(X) is not None and model.encoder is None):
         X = load(X)
+    words = None
     if isinstance(X, Dataset):
-        model.recipe_ = X.recipe
+        model.recipe_, words = X.recipe, X.X if X.recipe.vocabulary else None
         X = X.given_to(model)
     if is_torch_set(X):
         X = torch_rows(X)
     texts = as_texts(X)
+    if tries_both(model.encoder):
+        return _better(model, X, texts, words)
     if model.encoder is not None:
         if texts is not None and not hasattr(model, "recipe_"):
             model.recipe_ = Recipe(kind="text", source=IN_MEMORY, shape=[0])
         return embed_first(model, X, texts)
     return X if texts is None else _weigh(model, texts)
+
+
+def _better(model: Any, X: Any, texts: list[str] | None, words: Any) -> Any:
+    """Words or vectors, whichever has the clearer clusters; `words`: those of a reader."""
+    if texts is None:
+        raise EncoderError(
+            f"encoder={model.encoder!r} chooses between the words of texts and an encoder, but X "
+            f"is {what_is(X)}; give a list of strings, or name an encoder of such rows"
+        )
+    encoder, missing = installed(model.encoder)
+    words = _weigh(model, texts) if words is None else words
+    if encoder is None:
+        model.tried_ = {}
+        model._told = f"texts are described by their words alone; {missing}"
+        return words
+    vectors = embed_first(model, X, texts, encoder)
+    model.tried_ = compared(words, vectors, model.n_clusters)
+    model._told = said(model.tried_, encoder.reference)
+    if order(model.tried_)[0] == "encoder":
+        return vectors
+    del model.encoding_
+    return words
 
 
 def _weigh(model: Any, texts: list[str]) -> Any:

@@ -19,6 +19,7 @@ from .encoding import Encoding
 from .fields import RUN_FIELDS
 from .params import as_tuples
 from .tuning import with_encoder
+from .words_or_encoder import tries_both
 
 
 def save(model: Any, folder: Any, overwrite: bool) -> None:
@@ -43,6 +44,8 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
     }
     if hasattr(model, "encoding_"):
         fitted["encoding"] = dataclasses.asdict(model.encoding_)
+    if hasattr(model, "tried_"):
+        fitted["tried"] = model.tried_
     recipe = getattr(model, "recipe_", None)
     if recipe is not None and not (Path(folder) / "recipe.json").exists():  # which a run has
         arrays = {f"recipe.{k}": torch.from_numpy(np.array(v)) for k, v in recipe.arrays.items()}
@@ -74,8 +77,11 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     model.reject_below_ = -np.inf if below is None else below
     if "encoding" in fitted:
         model.encoding_ = Encoding(**fitted["encoding"])
-        if isinstance(params.get("encoder"), str) and "encoder" not in overrides:
+        named = isinstance(params.get("encoder"), str) and "encoder" not in overrides
+        if named and not tries_both(params["encoder"]):
             model.encoder = model.encoding_.reference  # a path holds from any folder
+    if "tried" in fitted:
+        model.tried_ = fitted["tried"]
     if "recipe" in fitted:
         known = {k: v for k, v in fitted["recipe"].items() if k != "format"}
         arrays = {k[7:]: v.numpy() for k, v in tensors.items() if k.startswith("recipe.")}
