@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fakes
-from coterie import plot
+from coterie import KMeans, plot
 from coterie.palette import color
 
 
@@ -32,6 +32,18 @@ def model():
 def test_importing_plot_does_not_import_matplotlib():
     code = "import sys, coterie.plot; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_models_plot_themselves():
+    X = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    X[::2] += 5
+    model = KMeans(2, random_state=0).fit(X)
+    ax = model.plot(X[:30])
+    (dots,) = ax.collections
+    assert len(dots.get_offsets()) == 30
+    shades = {tuple(shade) for shade in dots.get_facecolors()}
+    assert len(shades) == 2 and {t.get_text() for t in ax.texts} == {"0", "1"}
+    assert model.plot(X, ax=ax) is ax
 
 
 def test_embedding_map_keeps_every_row_and_colour():

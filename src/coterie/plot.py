@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .estimator.html import html_card
+from .estimator.picture import axes_of, embedding_map
 from .palette import color
 
 __all__ = [
@@ -34,53 +35,8 @@ MARKERS = "osD^vPX*<>"
 HATCHES = ("", "//", "\\\\", "xx", "..", "oo")
 
 
-def _axes(ax, **size):
-    import matplotlib.pyplot as plt
-
-    if ax is not None:
-        return ax
-    return plt.subplots(figsize=size.get("figsize", (5, 4)), layout="constrained")[1]
-
-
 def _plain(ax):
     ax.spines[["top", "right"]].set_visible(False)
-    return ax
-
-
-def embedding_map(z, labels, *, ax: Any = None, names: bool = True, size: float | None = None):
-    """Scatter of an embedding coloured by cluster; more than two dimensions go through PCA.
-
-    Parameters
-    ----------
-    z : (n, d) array
-    labels : (n,) array of int
-    ax : matplotlib axes, optional
-    names : bool
-        Write each cluster's number at its median.
-    size : float, optional
-        Area of a dot; chosen by the number of rows when None.
-    """
-    z, labels = np.asarray(z, dtype=float), np.asarray(labels)
-    if len(z) != len(labels):
-        raise ValueError(f"z has {len(z)} rows but labels has {len(labels)}; give one label a row")
-    if z.ndim != 2 or z.shape[1] != 2:
-        from sklearn.decomposition import PCA
-
-        flat = z.reshape(len(z), -1)
-        flat = np.column_stack([flat, np.zeros(len(flat))]) if flat.shape[1] == 1 else flat
-        z = PCA(2, random_state=0).fit_transform(flat)
-    ax = _axes(ax, figsize=(5, 5))
-    size = size or float(np.clip(20_000 / len(z), 1.5, 30))
-    order = np.random.default_rng(0).permutation(len(z))  # no cluster covers another
-    shades = np.array([color(j) for j in labels])
-    ax.scatter(*z[order].T, s=size, c=shades[order], linewidths=0, rasterized=len(z) > 2000)
-    for j in np.unique(labels) if names else ():
-        at = np.median(z[labels == j], axis=0)
-        box = {"boxstyle": "circle,pad=0.25", "fc": "white", "ec": color(j), "lw": 1.5}
-        ax.text(at[0], at[1], str(j), ha="center", va="center", fontsize=9, bbox=box)
-    ax.set(xticks=[], yticks=[], aspect="equal")
-    for spine in ax.spines.values():
-        spine.set_edgecolor("0.85")
     return ax
 
 
@@ -106,7 +62,7 @@ def _tiles(rows):  # list of (m, h, w[, c]) -> one picture (r * h, m * w[, c])
 def _show(ax, rows, labels=None, figsize=None):
     picture = _tiles(rows)
     columns = max(len(r) for r in rows)
-    ax = _axes(ax, figsize=figsize or (max(2.0, 0.7 * columns), max(0.8, 0.7 * len(rows))))
+    ax = axes_of(ax, figsize=figsize or (max(2.0, 0.7 * columns), max(0.8, 0.7 * len(rows))))
     ax.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     if labels is not None:
@@ -175,7 +131,7 @@ def learning_curves(history, *, terms=None, ax: Any = None, log: bool = False):
             k for h in history for k, v in h.items() if isinstance(v, float) and k not in hidden
         ]
         terms = list(dict.fromkeys(terms))
-    ax = _plain(_axes(ax, figsize=(6, 3.5)))
+    ax = _plain(axes_of(ax, figsize=(6, 3.5)))
     for i, name in enumerate(terms):
         points = [(t, h[name]) for t, h in enumerate(history, 1) if h.get(name) is not None]
         if points:
@@ -198,7 +154,7 @@ def learning_curves(history, *, terms=None, ax: Any = None, log: bool = False):
 def heat_map(table, *, rows=None, columns=None, ax: Any = None, decimals: int | None = None):
     """A table as shades with its numbers written in, e.g. clusters against classes."""
     table = np.asarray(table)
-    ax = _axes(ax, figsize=(1.5 + 0.55 * table.shape[1], 1 + 0.42 * table.shape[0]))
+    ax = axes_of(ax, figsize=(1.5 + 0.55 * table.shape[1], 1 + 0.42 * table.shape[0]))
     high = np.nanmax(table) or 1
     ax.imshow(table, cmap="Blues", vmin=min(0, np.nanmin(table)), vmax=high, aspect="auto")
     if decimals is None:
@@ -218,7 +174,7 @@ def decision_surface(model, X, *, ax: Any = None, steps: int = 200):
     grid, (gx, _), (low, high) = _plane(X, steps)
     from matplotlib.colors import ListedColormap
 
-    ax = _axes(ax, figsize=(5, 4))
+    ax = axes_of(ax, figsize=(5, 4))
     areas, labels = model.predict(grid).reshape(gx.shape), model.predict(X)
     k = int(max(areas.max(), labels.max())) + 1
     shades = ListedColormap([color(j) for j in range(k)])
@@ -241,7 +197,7 @@ def critic_contour(model, X, *, ax: Any = None, steps: int = 120, n: int = 30, r
     """
     X = np.asarray(X, dtype=np.float32)
     grid, (gx, gy), (low, high) = _plane(X, steps)
-    ax = _axes(ax, figsize=(5, 4))
+    ax = axes_of(ax, figsize=(5, 4))
     ax.contour(gx, gy, model.critic_values(grid).reshape(gx.shape), 16, linewidths=0.7)
     ax.plot(*X[:rows].T, "+", color=color(1), ms=4, label="real")
     drawn = np.concatenate([model.sample(j, n) for j in range(model.n_clusters)])
@@ -272,7 +228,7 @@ def bars(values, *, ax: Any = None, ylabel: str = "", groups=None):
     if not nested:
         values = {name: {"": list(v)} for name, v in values.items()}
     groups = list(groups or dict.fromkeys(g for v in values.values() for g in v))
-    ax = _plain(_axes(ax, figsize=(1.5 + 0.9 * len(values) * len(groups) ** 0.5, 3.5)))
+    ax = _plain(axes_of(ax, figsize=(1.5 + 0.9 * len(values) * len(groups) ** 0.5, 3.5)))
     width = 0.8 / len(groups)
     for g, group in enumerate(groups):
         for i, (_, parts) in enumerate(values.items()):

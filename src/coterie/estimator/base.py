@@ -269,11 +269,6 @@ class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
             x = x[:, 0] if len(self.input_shape_) == 2 else x.transpose(0, 2, 3, 1)
         return self.scaling_.undo(x)
 
-    def _html_repr(self) -> str:
-        from .html import html_card
-
-        return html_card(self)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
