@@ -6,6 +6,7 @@ import pytest
 import coterie
 from conftest import quick
 from coterie import KMeans
+from coterie.cli import main
 from coterie.encoders.base import Encoder, EncoderError
 from coterie.estimator import words_or_encoder
 from coterie.estimator.encoding import chosen_encoder
@@ -82,6 +83,33 @@ def test_all_seeds_and_deep_methods_take_the_same(with_encoder):
     found = [quick("dec", 3, encoder="auto", random_state=seed).fit(texts()) for seed in (0, 1)]
     assert found[0].tried_ == found[1].tried_
     assert any("were both tried" in note for note in found[0].notes_)
+
+
+@pytest.mark.parametrize("clear", [True, False])
+def test_texts_from_a_file_end_to_end(clear, with_encoder, tmp_path, monkeypatch):
+    with_encoder(clear)
+    monkeypatch.setattr("coterie.encoders.find.find", lambda spec: Topics(clear))
+    worth = {"words": 1.0, "encoder": 2.0 if clear else 0.5, "agreement": 0.5}
+    monkeypatch.setattr("coterie.estimator.raw.compared", lambda *given: worth)
+    source, run = tmp_path / "texts.txt", tmp_path / "run"
+    source.write_text("\n".join(texts()))
+    common = ["--method", "kmeans", "--clusters", "3", "--quiet"]
+    assert main(["fit", str(source), *common, "--encoder", "auto", "--out", str(run)]) == 0
+    assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "were both tried" in page and f"taken: {'encoder' if clear else 'words'}" in page
+    out = tmp_path / "new.csv"
+    assert main(["predict", str(run), str(source), "--out", str(out)]) == 0
+    column = [
+        [line.split(",")[1] for line in p.read_text().splitlines()[1:]]
+        for p in (out, run / "labels.csv")
+    ]
+    assert column[0] == column[1] and len(set(column[0])) == 3
+    data, model = coterie.load_data(source), coterie.load(run)
+    assert hasattr(model, "encoding_") == clear and model.tried_ == worth
+    assert isinstance(data.given_to(model), np.ndarray) == clear
+    assert [str(j) for j in model.predict(data)] == column[0]
+    assert [str(j) for j in model.predict(texts())] == column[0]
 
 
 def test_without_the_extra_words_are_taken_and_it_is_said(monkeypatch):

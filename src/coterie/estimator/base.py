@@ -22,13 +22,14 @@ from .docs import with_sections
 from .labelling import Labelling
 from .paper import published
 from .params import check_params, param
+from .picture import Pictured
 from .raw import first_rows, further_rows, remember
 from .result import Collector, Outcome, check_numbers, close_ranks
 from .streams import guarded_draws
 from .validate import check_rows
 
 
-class Clusterer(Labelling, ClusterMixin, TransformerMixin, BaseEstimator):
+class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimator):
     """A clustering method: rows -> network -> latents -> scores, the largest score is the label.
 
     A subclass declares fields with `param` and fills `_fit`, which leaves `network_` and `head_`

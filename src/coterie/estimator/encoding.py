@@ -62,8 +62,9 @@ def embed_again(model: Any, X: Any, texts: list[str] | None) -> np.ndarray:
 
 def chosen_encoder(model: Any) -> Any:
     """The encoder of a fitted model, also where it was chosen; None: its rows go without."""
-    if not tries_both(model.encoder) or not hasattr(model, "tried_"):
-        return model.encoder
+    spec = getattr(model, "encoder", None)
+    if not tries_both(spec) or not hasattr(model, "tried_"):
+        return spec
     return model.encoding_.reference if hasattr(model, "encoding_") else None
 
 
