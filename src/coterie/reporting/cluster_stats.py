@@ -224,8 +224,10 @@ def _reasons(facts, j, apart):
     if size == 0:
         return ["nothing was put here"]
     reasons = []
-    if size < max(3, 0.25 * facts.n / facts.k):
+    if size < 0.25 * facts.n / facts.k:
         reasons.append(f"small: {count(size, facts.noun)}, less than a quarter of an equal share")
+    elif size < 3:
+        reasons.append(f"small: only {count(size, facts.noun)}")
     elif facts.k > 2 and size > 0.5 * facts.n:
         reasons.append(f"holds {percent(size / facts.n)} of everything; may hide several clusters")
     mine = facts.labels == j
