@@ -362,3 +362,6 @@ def test_ranks_are_of_todays_defaults():
     changed = run | {"seed": 1, "params": params | {"max_iter": 3}}
     found = ranking.rank_defaults([run, changed])
     assert found.datasets == ["usps"] and found.counts == {"kmeans:p": {"usps": 1}}
+    earlier = {key: value for key, value in params.items() if key != "reject"}
+    assert ranking.by_default(run | {"params": earlier}), "a parameter that came later"
+    assert not ranking.by_default(run | {"params": params | {"gone": 1}})

@@ -45,11 +45,17 @@ def rank_defaults(runs: list[dict], datasets: list[str] | None = None) -> Rankin
 
 
 def by_default(run: dict) -> bool:
-    """Whether the settings of a run are the defaults of today, for its variant."""
+    """Whether the settings of a run are the defaults of today, for its variant.
+
+    A parameter that came later is at its default in every earlier run; one that is gone since then
+    makes it a run of another method.
+    """
     if run["method"] not in METHODS:
         return False
     names = run["method"], run["variant"], run["dataset"], run["params"]["n_clusters"]
-    return json.dumps(run["params"], sort_keys=True) == _default_params(*names)
+    today = json.loads(_default_params(*names))
+    own = json.loads(json.dumps(run["params"]))
+    return own.keys() <= today.keys() and all(own[name] == today[name] for name in own)
 
 
 @cache
