@@ -21,6 +21,12 @@ def console():
     return out
 
 
+def _device(meta: dict) -> str:
+    """Where it was computed, if not on the CPU as usual."""
+    device = meta.get("settings", {}).get("device", "cpu")
+    return "" if device == "cpu" else f" on {device}"
+
+
 def show_run(run: Run):
     """Clusters used, sizes, label-free scores with k-means beside them, and where the files are."""
     from rich.table import Table
@@ -34,7 +40,7 @@ def show_run(run: Run):
     shape, name = "x".join(map(str, data["shape"])), printable(data["name"])
     out.print(
         Text(f"\n{meta['method']} on {name}: {data['rows']} rows of {shape}", style="bold")
-        + Text(f"   seed {meta['seed']}, {seconds:.1f} s")
+        + Text(f"   seed {meta['seed']}, {seconds:.1f} s{_device(meta)}")
     )
     if len(parts := meta.get("seconds", {})) > 1 and seconds:
         shares = ", ".join(f"{name} {100 * s / seconds:.0f} %" for name, s in parts.items())

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..runtime.device import to_numpy
 from .base import Encoder, EncoderError
 from .images import ImageEncoder, to_batch
 
@@ -71,7 +72,8 @@ class Module(ImageEncoder):
         self.module.eval()
         try:
             with torch.inference_mode():
-                return self.module(x).float().numpy()
+                at = next(self.module.parameters(), x).device
+                return to_numpy(self.module(x.to(at)).float())
         finally:
             self.module.train(training)
 

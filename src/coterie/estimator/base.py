@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ..nets import Identity
+from ..runtime.device import pick_device, to_numpy
 from ..runtime.processes import all_gather, current, sharing
 from ..runtime.rng import resolve_seed
 from ..train.rows import Rows
@@ -68,6 +69,11 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         "pretrained network that makes vectors of the rows first: text, image, a file .onnx, a "
         "folder with a model, timm:NAME, st:NAME, in Python also a function or a module; auto for "
         "texts: words or text, whichever has the clearer clusters",
+    )
+    device: Any = param(
+        "auto",
+        "where to compute: cpu, cuda, cuda:1, mps; auto: an accelerator if there is one",
+        group="run",
     )
     verbose: int | bool = param(0, "0 is silent, 1 shows progress", ge=0, group="run")
 
@@ -128,16 +134,19 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
 
     def _fit_source(self, source: Any) -> None:
         self.scaling_ = fit_scaling(source, self.scale)
-        rows = Rows(source, self.scaling_)
+        self.device_ = pick_device(self.device, current().size)
+        rows = Rows(source, self.scaling_, self.device_)
         self.input_shape_, self.row_shape_ = tuple(source.shape[1:]), rows.shape
         settings = resolve(self, rows.n, rows.shape, self._look(rows))
-        self._prepare(settings.replace(scale=self.scaling_.choice))
+        found = {"scale": self.scaling_.choice, "device": str(self.device_)}
+        self._prepare(settings.replace(**found))
         self.history_: list[dict] = []
         self.seconds_: dict[str, float] = {}
         self.notes_: list[str] = []
         begin = time.perf_counter()
         with guarded_draws(self):
             self._fit(rows)
+        self._place()
         check_numbers(self)
         if told := vars(self).pop("_told", None):
             self.notes_ = [told, *self.notes_]
@@ -165,6 +174,10 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
 
     def _after_labels(self, rows: Rows) -> None:
         """What follows from the labels, before any are rejected."""
+
+    def _place(self) -> None:
+        """Network and head on the device; baselines make theirs on the host."""
+        self.network_, self.head_ = self.network_.to(self.device_), self.head_.to(self.device_)
 
     def _prepare(self, settings: Settings) -> None:
         """What follows from the settings alone; before a fit and after a load."""
@@ -201,7 +214,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self, "head_")
         if "centers" not in self.head_:
             raise AttributeError(f"{type(self).__name__} has no cluster centres")
-        return self.head_.centers.detach().numpy()
+        return to_numpy(self.head_.centers)
 
     @property
     def n_iter_(self) -> int:
@@ -214,7 +227,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
     @property
     def _n_features_out(self) -> int:
         with torch.inference_mode():
-            latents = self.network_.encode(torch.zeros(2, *self.row_shape_))
+            latents = self.network_.encode(torch.zeros(2, *self.row_shape_, device=self.device_))
             return int(self.embed(latents).shape[1])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -256,13 +269,15 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self, "head_")
         source = check_rows(self, *further_rows(self, X))
         check_finite(source)
-        return Rows(source, self.scaling_)
+        return Rows(source, self.scaling_, self.device_)
 
     def _map(self, rows: Rows, function: Any) -> np.ndarray:
         """Apply encode and a function to all rows in chunks; memory does not grow with n."""
         world = current()
-        mine = rows.through(self.network_, *world.span(rows.n), then=function)
-        return world.concat(mine, rows.n).numpy()
+        then = lambda z: function(z).cpu()  # noqa: E731
+        return world.concat(
+            rows.through(self.network_, *world.span(rows.n), then=then), rows.n
+        ).numpy()
 
     def _to_input(self, x: np.ndarray) -> np.ndarray:
         """Channel-first scaled rows -> the user's shape and units."""

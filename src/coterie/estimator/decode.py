@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 
+from ..runtime.device import to_numpy
+
 
 def _has_decoder(self: "Decoding") -> bool:
     return self.keeps_decoder
@@ -31,17 +33,17 @@ class Decoding:
     def centers_in_input_space(self) -> np.ndarray:  # (k, *shape of a row)
         """The cluster centres, decoded."""
         self._check_clusters()
-        with torch.inference_mode():
-            return self._to_input(self._decode(self.head_.centers).numpy())
+        with torch.no_grad():
+            return self._to_input(to_numpy(self._decode(self.head_.centers)))
 
     @available_if(_has_decoder)
     def interpolate(self, a: int, b: int, steps: int = 8) -> np.ndarray:  # (steps, *shape)
         """Decoded path from the centre of cluster a to that of cluster b."""
         self._check_clusters(a, b)
-        t = torch.linspace(0, 1, steps).unsqueeze(1)
-        with torch.inference_mode():
+        t = torch.linspace(0, 1, steps, device=self.head_.centers.device).unsqueeze(1)
+        with torch.no_grad():
             path = (1 - t) * self.head_.centers[a] + t * self.head_.centers[b]
-            return self._to_input(self._decode(path).numpy())
+            return self._to_input(to_numpy(self._decode(path)))
 
     def _decode(self, latents: torch.Tensor) -> torch.Tensor:
         return self.network_.decode(latents)

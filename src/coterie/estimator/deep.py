@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
+from ..runtime.device import describe
 from ..runtime.duration import seconds
 from ..runtime.processes import World, join
 from ..runtime.progress import Progress
@@ -58,7 +59,7 @@ class DeepClusterer(RunFields, Clusterer):
 
     # -- fit --------------------------------------------------------------------------------
     def _world(self) -> World:
-        return join(self.devices)
+        return join(self.devices, self.device)
 
     def _fit(self, rows: Rows) -> None:
         keyed = self.checkpoint_dir is not None or getattr(self, "cache_dir", None) is not None
@@ -86,6 +87,8 @@ class DeepClusterer(RunFields, Clusterer):
         """Carry network and head through a plan."""
         world = self._world()
         with Progress(self.verbose if world.leader else 0, self.callback) as progress:
+            if rows.device.type != "cpu":
+                progress.note(f"computing on {describe(rows.device)}")
             engine = Engine(
                 rows,
                 network,
@@ -98,7 +101,7 @@ class DeepClusterer(RunFields, Clusterer):
                 time_budget=seconds(self.settings_.time_budget),
                 empty=getattr(self.settings_, "empty", "keep"),
             )
-            engine.head = head
+            engine.head = head if head is None else head.to(rows.device)
             engine.run(plan)
         return engine
 

@@ -46,7 +46,7 @@ class Labelling(Fields):
         for name, axis in self.cluster_axes.items():
             if name in self.head_:
                 tensor = getattr(self.head_, name)
-                tensor.data = tensor.data.index_select(axis, order).contiguous()
+                tensor.data.copy_(tensor.data.index_select(axis, order))
 
     def probabilities(self, scores: torch.Tensor) -> torch.Tensor:
         return scores if self.scores_are_probabilities else torch.softmax(scores, 1)

@@ -72,6 +72,7 @@ def close_ranks(model: Any) -> bool:
     if used[-1] < len(used):
         return False
     empty = np.setdiff1d(np.arange(model.n_clusters_), used)
-    model._renumber(torch.from_numpy(np.concatenate([used, empty])))
+    order = torch.from_numpy(np.concatenate([used, empty]))
+    model._renumber(order.to(model.device_))
     model._after_fit()
     return True

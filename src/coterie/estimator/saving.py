@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from ..data.recipe import Recipe
+from ..runtime.device import pick_device
 from ..storage.tensors import StateError, check_fit, save_model
 from ..train.head import Head
 from ..train.scaling import Scaling
@@ -103,6 +104,8 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
             "own is loaded by coterie.load(folder, net=...), an encoder by encoder=..."
         ) from None
     model.network_.eval()
+    model.device_ = pick_device(model.device)
+    model._place()
     model._after_fit()
     return model
 
@@ -142,7 +145,8 @@ def _settings_of(model: Any, fitted: dict, overrides: dict) -> Settings:
     stored = fitted.get("settings")
     if stored is None:
         return resolve(model, len(model.labels_), model.row_shape_)
-    known = {k: as_tuples(v) for k, v in stored["fields"].items()} | overrides
+    known = {k: as_tuples(v) for k, v in stored["fields"].items()}
+    known |= {k: v for k, v in overrides.items() if k != "device"}  # the fit's is kept
     look = SimpleNamespace(**stored["facts"])
     return resolve(model, stored["rows"], tuple(stored["shape"]), look, known)
 

@@ -97,10 +97,11 @@ def fuzzy_membership(dist, fuzzifier, squared=True):  # (n, k) -> (n, k)
     Parameters
     ----------
     dist : (n, k) distances, squared ones by default.
-    fuzzifier : the m of fuzzy c-means, above 1; towards 1 the assignment becomes hard.
+    fuzzifier : the m of fuzzy c-means, above 1; towards 1 the assignment becomes hard. A tensor is
+        not checked: to look at it would make an accelerator wait.
     squared : whether `dist` holds squared distances (exponent 1/(m-1)) or plain ones (2/(m-1)).
     """
-    if fuzzifier <= 1:
+    if not torch.is_tensor(fuzzifier) and fuzzifier <= 1:
         raise ValueError(f"fuzzifier={fuzzifier} but it must be above 1; 2 is the usual choice")
     power = (1.0 if squared else 2.0) / (fuzzifier - 1)
     return (-power * dist.clamp_min(1e-20).log()).log_softmax(dim=1).exp()
@@ -127,7 +128,9 @@ def log_odds(proba):  # (n, k) -> (n,)
     A sum, not one minus the largest: that is zero where a float32 rounds to one.
     """
     top, label = proba.max(1)
-    rest = torch.where(torch.arange(proba.shape[1]) == label[:, None], 0, proba).sum(1)
+    rest = torch.where(
+        torch.arange(proba.shape[1], device=proba.device) == label[:, None], 0, proba
+    ).sum(1)
     return top.clamp_min(NEARLY_NONE).log() - rest.clamp_min(NEARLY_NONE).log()
 
 

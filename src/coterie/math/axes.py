@@ -11,6 +11,7 @@ import torch
 from coterie.math.assign import squared_distances
 from coterie.math.centers import cluster_sums, kmeans, within_scatter
 from coterie.math.subspace import beta_optimum
+from coterie.runtime.device import on_host, wide
 
 BETA_RATE = 10.0  # Adam moves all numbers at one pace: beta = sigmoid(10 b) learns 10 times faster
 CLUSTER_AXIS = 0.55  # an axis belongs to the cluster space when its beta is larger
@@ -63,19 +64,23 @@ def axis_scatter(z, labels, centers, axes):  # -> (d,), (d,)
 
 def whitening(z):  # (n, d) -> (d, d), (d, d)
     """Symmetric map under which the variance is 1 in every direction, and its inverse."""
-    rows = (z - z.mean(0)).double()
-    values, vectors = torch.linalg.eigh(rows.T @ rows / len(rows))
+    rows = (z - z.mean(0)).to(wide(z.device))
+    values, vectors = torch.linalg.eigh((rows.T @ rows / len(rows)).cpu())
     top = values[-1]
     if top <= 0:  # all rows are the same
-        eye = torch.eye(z.shape[1], dtype=z.dtype)
+        eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
         return eye, eye.clone()
     root = values.clamp_min(FLAT * float(top)).sqrt()
     there, back = (vectors * root**power @ vectors.T for power in (-1, 1))
-    return there.to(z.dtype), back.to(z.dtype)
+    return there.to(z.device, z.dtype), back.to(z.device, z.dtype)
 
 
 def random_rotation(d, rng):  # -> (d, d) float64
     return torch.linalg.qr(torch.from_numpy(rng.standard_normal((d, d)))).Q
+
+
+def _orthonormal(columns):  # (d, m) -> (d, m)
+    return on_host(lambda t: torch.linalg.qr(t).Q, columns)
 
 
 @torch.no_grad()
@@ -93,9 +98,9 @@ def settle(white, k, rng, n_init):  # (n, d) -> (d, d), (d,), (k, d)
     best: Any = None
     for start in range(n_init):
         known = best[1][:, best[2] > CLUSTER_AXIS] if start % 2 else white.new_zeros(d, 0)
-        drawn = random_rotation(d, rng)[:, : (d - known.shape[1] + 1) // 2].to(white.dtype)
+        drawn = random_rotation(d, rng)[:, : (d - known.shape[1] + 1) // 2].to(white)
         # by projection: eigenvectors have no sign, so coordinates in them would not repeat
-        axes = torch.cat([known, torch.linalg.qr(drawn - known @ (known.T @ drawn)).Q], dim=1)
+        axes = torch.cat([known, _orthonormal(drawn - known @ (known.T @ drawn))], dim=1)
         labels = kmeans(white @ axes, k, rng=rng, n_init=1, max_iter=10).labels
         found = _alternate(white, labels, white[:k])
         if best is None or found[0] < best[0]:
@@ -105,8 +110,8 @@ def settle(white, k, rng, n_init):  # (n, d) -> (d, d), (d,), (k, d)
     # suggests, so they are drawn, and the signs are fixed: the same data give the same start
     clear = beta > 0.5 + 1e-3
     known = V[:, clear] * V[:, clear].gather(0, V[:, clear].abs().argmax(0, keepdim=True)).sign()
-    drawn = random_rotation(d, rng)[:, : d - known.shape[1]].to(white.dtype)
-    rest = torch.linalg.qr(drawn - known @ (known.T @ drawn)).Q
+    drawn = random_rotation(d, rng)[:, : d - known.shape[1]].to(white)
+    rest = _orthonormal(drawn - known @ (known.T @ drawn))
     beta = torch.cat([beta[clear], beta.new_full((rest.shape[1],), 0.5)])
     return torch.cat([known, rest], dim=1), beta, centers
 
@@ -116,8 +121,8 @@ def _alternate(white, labels, centers, rounds=100):  # -> cost, (d, d), (d,), (k
     for _ in range(rounds):
         sums, counts = cluster_sums(white, labels, k)
         centers = torch.where(counts[:, None] > 0, sums / counts[:, None].clamp_min(1), centers)
-        scatter = within_scatter(white, labels, centers).double() / len(white)
-        V = torch.linalg.eigh(scatter).eigenvectors.to(white.dtype)
+        scatter = within_scatter(white, labels, centers).cpu().double() / len(white)
+        V = torch.linalg.eigh(scatter).eigenvectors.to(white)
         A, B = axis_scatter(white, labels, centers, V)
         beta = beta_optimum(A, B)
         W = V * beta

@@ -6,6 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 from coterie.math.assign import squared_distances
 from coterie.math.kmeans import KMeansResult, kmeans
+from coterie.runtime.device import to_numpy
 
 __all__ = [
     "KMeansResult",
@@ -120,10 +121,10 @@ def draw_far_rows(z, centers, m, rng):  # (n, d), (k, d) -> list of m rows
 
     So a new centre lands where it helps, yet not always on an outlier.
     """
-    nearest = torch.ones(len(z)) if len(centers) == 0 else squared_distances(z, centers).amin(dim=1)
+    nearest = z.new_ones(len(z)) if len(centers) == 0 else squared_distances(z, centers).amin(dim=1)
     chosen = []
     for _ in range(m):
-        weight = nearest.double().cpu().numpy()
+        weight = to_numpy(nearest).astype(np.float64)
         total = weight.sum()
         row = int(rng.choice(len(z), p=weight / total if total > 0 else None))
         chosen.append(row)

@@ -35,7 +35,7 @@ def random_start(k, d, generator):  # -> tensors of one restart
 def start_from(centers):  # (k, d) -> tensors of one restart
     """Decoder at given centres, encoder their pseudo-inverse, no biases (paper, section 4.2)."""
     k, d = centers.shape
-    inverse = torch.linalg.pinv(centers.double()).T.to(centers.dtype)
+    inverse = torch.linalg.pinv(centers.cpu().double()).T.to(centers)
     zero = centers.new_zeros
     return {
         "encoder": inverse,
@@ -56,13 +56,13 @@ def near_frame(centers):  # (k, d) -> (d,), (), (d,)
     apart = centers - middle
     total = apart.square().sum()
     scale = ((k - 1) / total).sqrt() if k > 1 and total > 0 else torch.ones_like(total)
-    values, axes = torch.linalg.eigh((apart.T @ apart).double())
+    values, axes = torch.linalg.eigh((apart.T @ apart).cpu().double())
     flat = axes[:, values <= values[0] + 1e-6 * values[-1]]
     # which of the flat directions, and which way, must not be left to rounding
     across = flat @ flat.sum(0)
     if across.norm() < 0.1:
         across = flat @ flat[int(flat.norm(dim=1).argmax())]
-    return middle, scale, (across / across.norm() / math.sqrt(k)).to(centers.dtype)
+    return middle, scale, (across / across.norm() / math.sqrt(k)).to(centers)
 
 
 def stack(starts: list[Tensors]) -> Tensors:

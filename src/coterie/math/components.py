@@ -5,6 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from coterie.runtime.device import CPU, to_numpy
+
 EXACT = 1500  # columns up to which axes come from the full covariance
 
 
@@ -22,11 +24,12 @@ class Axes(nn.Module):
             self.mean.copy_(x.mean(0))
         centred = x - self.mean if center else x
         axes, values = leading_axes(centred, min(self.axes.shape[1], *x.shape), generator)
+        axes, values = axes.to(self.axes.device), values.to(self.axes.device)  # of sparse rows
         axes = axes * (values > 1e-9 * values[:1].clamp_min(1e-30))
         self.axes.zero_()
         self.axes[:, : axes.shape[1]] = axes
         alive = (axes != 0).any(0)
-        spread = values[alive].mean().sqrt() if bool(alive.any()) else torch.ones(())
+        spread = values[alive].mean().sqrt() if bool(alive.any()) else values.new_ones(())
         self.factor.copy_(1 / spread)
 
     def forward(self, x):  # (b, d) -> (b, m)
@@ -34,8 +37,12 @@ class Axes(nn.Module):
 
     def of_sparse(self, x):  # CSR (b, d) -> (b, m), without the mean: text is not centred
         """The sum of the axes of each row's words: work by the words that are there."""
-        words, starts = (torch.from_numpy(a.astype(np.int64)) for a in (x.indices, x.indptr[:-1]))
-        weights = torch.from_numpy(x.data.astype(np.float32))
+        given = (
+            x.indices.astype(np.int64),
+            x.indptr[:-1].astype(np.int64),
+            x.data.astype(np.float32),
+        )
+        words, starts, weights = (torch.from_numpy(a).to(self.axes.device) for a in given)
         bags = F.embedding_bag(words, self.axes, starts, mode="sum", per_sample_weights=weights)
         return bags * self.factor
 
@@ -46,28 +53,30 @@ def leading_axes(x, m, generator):  # (n, d) tensor or CSR -> (d, m), (m,)
     Narrow data: all of x'x. Wide data: subspace iteration from a random start (Halko et al. 2011).
     """
     n, d = x.shape
+    device = x.device if isinstance(x, torch.Tensor) else CPU
     if d <= EXACT:
         gram = torch.zeros(d, d, dtype=torch.float64)
         for start in range(0, n, 8192):
             part = x[start : start + 8192]
-            gram += _product(part.T, part).double()
+            gram += _product(part.T, part).cpu().double()
         values, vectors = torch.linalg.eigh(gram / n)
         values, vectors = values.flip(0)[:m], vectors.flip(1)[:, :m]
     else:
         basis = torch.randn(d, min(d, n, m + 20), generator=generator)
         for _ in range(5):
-            basis = torch.linalg.qr(_product(x.T, _product(x, basis)))[0]
-        small = _product(x, basis)  # (n, m + 20)
+            wider = _product(x.T, _product(x, basis.to(device)))
+            basis = torch.linalg.qr(wider.cpu())[0]
+        small = _product(x, basis.to(device)).cpu()  # (n, m + 20)
         values, turn = torch.linalg.eigh((small.T @ small).double() / n)
         values, vectors = values.flip(0)[:m], basis.double() @ turn.flip(1)[:, :m]
     # an eigenvector's sign is anybody's: make the largest entry positive
     top = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
     vectors = vectors * torch.where(top < 0, -1.0, 1.0)
-    return vectors.float(), values.clamp_min(0).float()
+    return vectors.float().to(device), values.clamp_min(0).float().to(device)
 
 
 def _product(a, b):  # matrices, the first or both sparse -> tensor
     if isinstance(a, torch.Tensor):
         return a @ b
-    found = a @ (b.numpy() if isinstance(b, torch.Tensor) else b)
+    found = a @ (to_numpy(b) if isinstance(b, torch.Tensor) else b)
     return torch.from_numpy(np.asarray(found.toarray() if hasattr(found, "indptr") else found))

@@ -97,8 +97,8 @@ class Features(nn.Module):
         if self.kind == "text":
             self.axes.fit(x, generator, center=False)
             return self
-        self.origin.copy_(torch.as_tensor(origin).expand_as(self.origin))
-        self.unit.copy_(torch.as_tensor(unit).expand_as(self.unit))
+        self.origin.copy_(torch.as_tensor(origin).expand(self.origin.shape))
+        self.unit.copy_(torch.as_tensor(unit).expand(self.unit.shape))
         raw = x * self.unit + self.origin
         if self.kind == "vector":
             self.axes.fit(F.normalize(raw, eps=TINY), generator)
@@ -115,7 +115,7 @@ class Features(nn.Module):
             sd = sd.square().mean().sqrt().expand_as(sd)
         self.mean.copy_(t.mean(0))
         # beyond rounding, whatever the unit is: a column of 1e-9 counts as one of 1 does
-        self.factor.copy_(torch.where(sd > 1e-7 * self.mean.abs(), 1 / sd, torch.zeros(())))
+        self.factor.copy_(torch.where(sd > 1e-7 * self.mean.abs(), 1 / sd, 0.0))
         if hasattr(self, "axes"):
             self.axes.fit((t - self.mean) * self.factor, generator)
         return self
@@ -181,7 +181,7 @@ def hog(x):  # (b, c, h, w) -> (b, 576)
     lower = size[:, 0] - upper
     low = low.long()
     n = SIDE // CELL
-    place = torch.arange(SIDE) // CELL
+    place = torch.arange(SIDE, device=x.device) // CELL
     place = place[:, None] * n + place  # the cell of each pixel
     votes = x.new_zeros(x.shape[0], BINS * n * n)
     for direction, vote in ((low, lower), (low + 1, upper)):

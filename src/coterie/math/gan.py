@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from coterie.runtime.device import wide
+
 SMALLEST_SHARE = 0.1  # of an equal share: a learned prior never starves a cluster
 
 
@@ -65,6 +67,18 @@ def prior_shares(prior, k):  # "uniform", "learned" or k positive numbers -> (k,
         )
     shares = torch.tensor(prior, dtype=torch.float32)
     return shares / shares.sum()
+
+
+def draw_clusters(prior, b, generator):  # (k,) -> (b,) int64, on the device of the prior
+    """b clusters by their shares, from random numbers of the host.
+
+    What `torch.multinomial` draws on a CPU, and so on every device: the first cluster whose
+    cumulated share reaches a uniform number.
+    """
+    drawn = torch.rand(b, dtype=torch.float64, generator=generator)
+    upto = prior.cumsum(0)
+    upto = (upto / upto[-1]).to(wide(prior.device))
+    return torch.searchsorted(upto, drawn.to(upto)).clamp_max(len(prior) - 1)
 
 
 @torch.no_grad()

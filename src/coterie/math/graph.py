@@ -25,17 +25,17 @@ def exact(z, k):  # (n, d) -> (n, k)
     """Compare all pairs, a block of rows at a time."""
     n = len(z)
     z = z - z.mean(0)
-    out = torch.empty(n, k, dtype=torch.int64)
+    out = torch.empty(n, k, dtype=torch.int64, device=z.device)
     step = max(1, BLOCK // n)
     for start in range(0, n, step):
-        rows = torch.arange(start, min(start + step, n))
+        rows = torch.arange(start, min(start + step, n), device=z.device)
         out[start : start + step] = _nearest(z[rows], z, k, rows)
     return out
 
 
 def _nearest(queries, z, k, own):  # (b, d), (n, d), (b,) own places in z -> (b, k)
     distances = squared_distances(queries, z)
-    distances[torch.arange(len(queries)), own] = torch.inf
+    distances[torch.arange(len(queries), device=own.device), own] = torch.inf
     return distances.topk(k, largest=False).indices
 
 
@@ -49,13 +49,13 @@ def by_cells(z, k, rng, cell_rows=CELL_ROWS, probes=PROBES):  # (n, d) -> (n, k)
     z = z - z.mean(0)
     count = max(2, round(n / cell_rows))
     sample = torch.from_numpy(np.sort(rng.choice(n, min(n, 40 * count), replace=False)))
-    centers = kmeans(z[sample], count, rng=rng, n_init=1, max_iter=5).centers
+    centers = kmeans(z[sample.to(z.device)], count, rng=rng, n_init=1, max_iter=5).centers
     cell = torch.cat([squared_distances(part, centers).argmin(1) for part in z.split(8192)])
     order = torch.argsort(cell, stable=True)
     ends = torch.bincount(cell, minlength=count).cumsum(0).tolist()
     members = [order[a:b] for a, b in zip([0, *ends], ends)]
     near = squared_distances(centers, centers).argsort(dim=1, stable=True)
-    out = torch.empty(n, k, dtype=torch.int64)
+    out = torch.empty(n, k, dtype=torch.int64, device=z.device)
     for c, rows in enumerate(members):
         if not len(rows):
             continue

@@ -12,6 +12,7 @@ import torch
 from sklearn.cluster import kmeans_plusplus
 
 from coterie.math.passes import CenteredRows, SparseRows, norms_of, square_sum
+from coterie.runtime.device import to_numpy, wide
 from coterie.runtime.processes import all_gather
 
 SEEDING_ROWS = 100_000  # rows that the seeding looks at, at most
@@ -88,7 +89,7 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
                 new[at, counts[at].argmin()] = row
         centers[active] = new
         n_iter[active] = step
-        moved = (new - old).square().sum(dim=(1, 2)).double().numpy()
+        moved = to_numpy((new - old).square().sum(dim=(1, 2))).astype(np.float64)
         active = active[(moved > tol * rows.variance) | seeded]
         if k >= MANY_CLUSTERS and step % THIN_EVERY == 0:
             better = np.argsort(inertia[active], kind="stable")[: -(-len(active) // 2)]
@@ -109,7 +110,7 @@ def _seed(rows, k, rng, restarts, init, sample):
                 f"init has shape {tuple(init.shape)} but k={k} and z has {rows.d} columns; "
                 f"give a tensor of shape ({k}, {rows.d})"
             )
-        return (init.detach().to(rows.dtype) - rows.mean)[None].clone()
+        return (init.detach().to(rows.device, rows.dtype) - rows.mean)[None].clone()
     if init not in (None, "k-means++", "random"):
         raise ValueError(f'init={init!r} is not "k-means++", "random" or a tensor (k, d)')
     bound = sample or min(SEEDING_ROWS, SEEDING_VALUES // rows.d)
@@ -119,8 +120,8 @@ def _seed(rows, k, rng, restarts, init, sample):
     else:
         pool = rows.take(np.sort(rng.choice(rows.n, bound, replace=False)))
     starts = torch.empty(restarts, k, rows.d, dtype=rows.dtype)
-    norms = norms_of(pool).numpy()
-    pool = pool if sp.issparse(pool) else pool.numpy()
+    norms = to_numpy(norms_of(pool))
+    pool = pool if sp.issparse(pool) else to_numpy(pool)
     for start in starts:
         if init == "random":
             found = pool[rng.choice(bound, k, replace=False)]
@@ -129,7 +130,7 @@ def _seed(rows, k, rng, restarts, init, sample):
             seed = int(rng.integers(2**31 - 1))
             found = kmeans_plusplus(pool, k, x_squared_norms=norms, random_state=seed)[0]
         start.copy_(torch.from_numpy(found))
-    return starts
+    return starts.to(rows.device)
 
 
 def _scores(rows, centers):  # (b, d), (m, d) -> (m, b)
@@ -160,18 +161,19 @@ def _pass(rows, centers):
     the one-hot labels, and their product with the rows adds in a fixed order.
     """
     r, k, d = centers.shape
-    sums = torch.zeros(r * k, d, dtype=torch.float64)
-    counts = torch.zeros(r, k, dtype=torch.float64)
-    inertia = torch.zeros(r, dtype=torch.float64)
+    wider = wide(rows.device)
+    sums, counts, inertia = (
+        torch.zeros(size, dtype=wider, device=rows.device) for size in ((r * k, d), (r, k), (r,))
+    )
     for chunk in rows:
         b = chunk.shape[0]
         scores = _scores(chunk, centers.view(r * k, d)).view(r, k, b)
         nearest = scores.amin(dim=1, keepdim=True)
-        inertia += nearest.sum(dim=(1, 2), dtype=torch.float64)
+        inertia += nearest.sum(dim=(1, 2), dtype=wider)
         inertia += square_sum(chunk)
         one_hot = scores.eq_(nearest)
         found = one_hot.sum(dim=2)
-        if float(found.sum(dtype=torch.float64)) > r * b:  # equal centres: the first wins
+        if float(found.sum(dtype=wider)) > r * b:  # equal centres: the first wins
             first = one_hot.argmax(dim=1, keepdim=True)
             found = one_hot.zero_().scatter_(1, first, 1.0).sum(dim=2)
         counts += found
@@ -179,18 +181,18 @@ def _pass(rows, centers):
     if rows.world.size > 1:  # the parts of all processes, in one message
         flat = rows.world.sum(torch.cat([sums.flatten(), counts.flatten(), inertia]))
         sums, counts, inertia = flat.split([r * k * d, r * k, r])
-    return sums.view(r, k, d), counts.view(r, k), inertia.numpy()
+    return sums.view(r, k, d), counts.view(r, k), to_numpy(inertia)
 
 
 def _label(rows, centers):
     """Labels (n,) and inertia for one set of centres."""
-    labels = torch.empty(rows.stop - rows.start, dtype=torch.int64)
+    labels = torch.empty(rows.stop - rows.start, dtype=torch.int64, device=rows.device)
     total, start = 0.0, 0
     for chunk in rows:
         nearest, found = _scores(chunk, centers).min(dim=0)
         labels[start : start + len(found)] = found
         nearest = (nearest + norms_of(chunk)).clamp_min(0)
-        total += float(nearest.sum(dtype=torch.float64))
+        total += float(nearest.sum(dtype=wide(rows.device)))
         start += len(found)
     world = rows.world
     total = float(world.sum(torch.tensor(total, dtype=torch.float64)))

@@ -9,6 +9,8 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
+from coterie.runtime.device import Fetched, to_numpy
+
 from .components import Axes
 
 COLUMNS = 2000  # the most variable ones, at most
@@ -29,11 +31,17 @@ class LogCounts(nn.Module):
         self.register_buffer("depth", torch.zeros(()))  # total of a usual row; 0: no counts
         self.register_buffer("columns", torch.arange(chosen))
         self.axes = Axes(chosen, m)
+        self._fetched = Fetched()
+
+    def _on_host(self):
+        """Total of a usual row, unit and chosen columns, for scipy."""
+        depth, unit, columns = self._fetched(self.depth, self.unit, self.columns)
+        return float(depth), unit, columns
 
     @torch.no_grad()
     def fit(self, x, generator, origin=0.0, unit=1.0):  # (n, d) tensor or CSR, scaled
-        self.origin.copy_(torch.as_tensor(origin).expand_as(self.origin))
-        self.unit.copy_(torch.as_tensor(unit).expand_as(self.unit))
+        self.origin.copy_(torch.as_tensor(origin).expand(self.origin.shape))
+        self.unit.copy_(torch.as_tensor(unit).expand(self.unit.shape))
         raw = self._raw(x)
         values = raw.data
         near = 1e-3 * np.maximum(np.abs(values), 1)  # scaling there and back rounds
@@ -46,17 +54,17 @@ class LogCounts(nn.Module):
             squares = logs.multiply(logs).mean(0) - np.square(logs.mean(0))
             found = np.argsort(-np.asarray(squares).ravel(), kind="stable")[: len(self.columns)]
             self.columns.copy_(torch.from_numpy(np.sort(found)))
-            logs = logs[:, self.columns.numpy()]
-        self.axes.fit(torch.from_numpy(logs.toarray()), generator)
+            logs = logs[:, self._on_host()[2]]
+        self.axes.fit(torch.from_numpy(logs.toarray()).to(self.depth.device), generator)
         return self
 
     def cut(self, x):  # (b, d) tensor or CSR -> CSR (b, chosen columns)
         """Counts of the chosen columns per usual total."""
-        return self._relative(self._raw(x), self.columns.numpy())
+        return self._relative(self._raw(x), self._on_host()[2])
 
     def of_cut(self, part, totals=None):  # CSR (b, chosen columns), (b,) -> (b, m)
         """Components of relative counts; rows that lost some are brought back to their `totals`."""
-        if totals is not None and float(self.depth) > 0:
+        if totals is not None and self._on_host()[0] > 0:
             part = _times(part, totals / np.maximum(np.asarray(part.sum(1)).ravel(), 1e-6))
         shift = self.axes.mean @ self.axes.axes * self.axes.factor
         return self.axes.of_sparse(self._logs(part)) - shift
@@ -72,19 +80,20 @@ class LogCounts(nn.Module):
 
     def _raw(self, x):  # -> CSR of non-negative counts
         if isinstance(x, torch.Tensor):
-            return sp.csr_matrix((x * self.unit + self.origin).clamp_min(0).numpy())
-        data = np.maximum(x.data * self.unit.numpy()[x.indices], 0)
+            return sp.csr_matrix(to_numpy((x * self.unit + self.origin).clamp_min(0)))
+        data = np.maximum(x.data * self._on_host()[1][x.indices], 0)
         return sp.csr_matrix((data, x.indices, x.indptr), x.shape)
 
     def _relative(self, raw, columns=None):
         part = raw if columns is None else raw[:, columns]
-        if float(self.depth) == 0:
+        depth = self._on_host()[0]
+        if depth == 0:
             return part
         totals = np.maximum(np.asarray(raw.sum(1)).ravel(), 1)
-        return _times(part, float(self.depth) / totals)
+        return _times(part, depth / totals)
 
     def _logs(self, part):
-        if float(self.depth) == 0:
+        if self._on_host()[0] == 0:
             return part
         return sp.csr_matrix((np.log1p(part.data), part.indices, part.indptr), part.shape)
 

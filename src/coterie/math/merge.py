@@ -4,15 +4,18 @@ import numpy as np
 import torch
 from sklearn.metrics import adjusted_rand_score
 
+from coterie.runtime.device import to_numpy, wide
+
 from .graph import smooth
 
 
 @torch.no_grad()
-def joint(p, graph, rows=None):  # (n, o), (n, k) -> (o, o)
+def joint(p, graph, rows=None):  # (n, o), (n, k) -> (o, o) on the host
     """How often an edge of the graph joins outputs a and b: symmetric, sums to 1."""
     near = smooth(p, graph, rows)
     own = p if rows is None else p[rows]
-    j = (own.double().T @ near.double()) / len(own)
+    wider = wide(own.device)
+    j = ((own.to(wider).T @ near.to(wider)) / len(own)).cpu()
     return (j + j.T) / 2
 
 
@@ -141,6 +144,6 @@ def neighbours_kept(j):  # (k, k) -> float
 
 def stability(labellings):  # list of (n,) tensors -> float
     """Mean adjusted Rand index of all pairs; 1 for a single one."""
-    table = agreement([labels.numpy() for labels in labellings])
+    table = agreement([to_numpy(labels) for labels in labellings])
     h = len(table)
     return float((table.sum() - h) / (h * (h - 1))) if h > 1 else 1.0

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from coterie.runtime.device import CPU, wide
 from coterie.runtime.processes import current
 
 IN_MEMORY_VALUES = 2**26  # a tensor up to this size is centred once, a larger one per chunk
@@ -20,9 +21,10 @@ class CenteredRows:
         self.start, self.stop = self.world.span(self.n)
         first = self._slice(0, 1)
         self.dtype, self.d = first.dtype, first.shape[1]
-        moments = torch.zeros(2, self.d, dtype=torch.float64)
+        self.device, wider = first.device, wide(first.device)
+        moments = torch.zeros(2, self.d, dtype=wider, device=self.device)
         for rows in self._raw():
-            rows = rows.double()
+            rows = rows.to(wider)
             moments[0] += rows.sum(dim=0)
             moments[1] += rows.square().sum(dim=0)
         mean, square = self.world.sum(moments) / self.n
@@ -48,12 +50,12 @@ class CenteredRows:
     def take(self, index):
         """Rows at sorted positions `index` (numpy); each process reads its own, all get all."""
         if self.ready:
-            return self.z[torch.from_numpy(index)]
-        picked = torch.zeros(len(index), self.d, dtype=self.dtype)
+            return self.z[torch.from_numpy(index).to(self.device)]
+        picked = torch.zeros(len(index), self.d, dtype=self.dtype, device=self.device)
         start = self.start
         for rows in self:
             low, high = np.searchsorted(index, [start, start + len(rows)])
-            picked[low:high] = rows[torch.from_numpy(index[low:high] - start)]
+            picked[low:high] = rows[torch.from_numpy(index[low:high] - start).to(self.device)]
             start += len(rows)
         return self.world.sum(picked)  # a row is non-zero in one process only
 
@@ -62,6 +64,7 @@ class SparseRows:
     """Rows of a CSR matrix, chunk by chunk, not centred: most of their values are at the origin."""
 
     ready = False  # seeded like rows from disk, so that both kinds draw the same
+    device = CPU  # scipy's products
 
     def __init__(self, z, chunk):
         self.z, self.chunk = z, chunk
@@ -93,4 +96,4 @@ def norms_of(rows):  # (b, d) tensor or CSR -> (b,), squared
 def square_sum(rows):  # (b, d) tensor or CSR -> float
     if sp.issparse(rows):
         return float(np.square(rows.data, dtype=np.float64).sum())
-    return float(rows.square().sum(dtype=torch.float64))
+    return float(rows.square().sum(dtype=wide(rows.device)))

@@ -6,6 +6,7 @@ import torch
 
 from coterie.math.assign import hard, squared_distances
 from coterie.math.centers import cluster_sums, draw_far_rows, kmeans, within_scatter
+from coterie.runtime.device import on_host, wide
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ def subkmeans(z, k, rng, n_init=10, max_iter=300):
     """
     if len(z) < k:
         raise ValueError(f"z has {len(z)} rows but k={k}; lower k or give more rows")
-    mean = z.mean(dim=0, dtype=torch.float64).to(z.dtype)
+    mean = z.mean(dim=0, dtype=wide(z.device)).to(z.dtype)
     rows, basis = z - mean, None
     if len(z) < z.shape[1]:  # a few large images: all that differs lies in the span of the rows
-        basis = torch.linalg.svd(rows, full_matrices=False).Vh.T
+        basis = on_host(_row_space, rows)
         rows = rows @ basis
     best = min((_one_start(rows, k, rng, max_iter) for _ in range(n_init)), key=lambda r: r.cost)
     rotation, centers = best.rotation, best.centers
@@ -55,7 +56,7 @@ def subkmeans(z, k, rng, n_init=10, max_iter=300):
 def _one_start(rows, k, rng, max_iter):  # rows have mean 0
     d = rows.shape[1]
     random = torch.from_numpy(rng.standard_normal((d, d))[:, : max(1, d // 2)])
-    axes = torch.linalg.qr(random).Q.to(rows.dtype)
+    axes = torch.linalg.qr(random).Q.to(rows.device, rows.dtype)
     # one Lloyd step: k-means++ seeds in the random subspace, and their labels
     labels = kmeans(rows @ axes, k, rng=rng, n_init=1, max_iter=1).labels
     for _ in range(max_iter):
@@ -68,8 +69,8 @@ def _one_start(rows, k, rng, max_iter):  # rows have mean 0
     rotation = _complete(axes)
     inside = (rows - centers[labels]) @ axes
     outside = rows @ rotation[:, m:]
-    cost = float(inside.square().sum(dtype=torch.float64))
-    cost += float(outside.square().sum(dtype=torch.float64))
+    cost = float(inside.square().sum(dtype=wide(rows.device)))
+    cost += float(outside.square().sum(dtype=wide(rows.device)))
     return SubKMeansResult(rotation, m, centers, labels, cost)
 
 
@@ -85,17 +86,23 @@ def _filled_centers(rows, labels, k, axes, rng):
 
 
 def _cluster_axes(centers, counts, total):  # (k, d), (k,) -> (d, m)
+    device, (centers, counts) = centers.device, (centers.cpu(), counts.cpu())
     weighted = centers.double() * counts.double().sqrt()[:, None]
     _, singular, axes = torch.linalg.svd(weighted, full_matrices=False)
     m = int((singular.square() > 1e-7 * total).sum())  # relative: rounding must not add axes
-    return axes[: max(1, m)].T.to(centers.dtype)  # m = 0: the centres coincide; keep one axis
+    # m = 0: the centres coincide; keep one axis
+    return axes[: max(1, m)].T.to(device, centers.dtype)
 
 
 def _complete(axes):  # (d, m) -> (d, d)
     """A full rotation whose first m columns are `axes`."""
-    rotation = torch.linalg.qr(axes.double(), mode="complete").Q.to(axes.dtype)
+    rotation = torch.linalg.qr(axes.cpu().double(), mode="complete").Q.to(axes.device, axes.dtype)
     rotation[:, : axes.shape[1]] = axes  # QR may flip their signs
     return rotation
+
+
+def _row_space(rows):  # (n, d) -> (d, n)
+    return torch.linalg.svd(rows, full_matrices=False).Vh.T
 
 
 def beta_optimum(within, total):  # (d,), (d,) -> (d,)
@@ -109,8 +116,9 @@ def beta_optimum(within, total):  # (d,), (d,) -> (d,)
 
 def scatter_axes(z, labels, centers):  # (n, e), (n,), (k, e) -> (e,), (e, e)
     """Eigenvalues (ascending) and eigenvectors (columns) of the within-cluster scatter over n."""
-    scatter = within_scatter(z.double(), labels, centers.double()) / len(z)
-    values, vectors = torch.linalg.eigh(scatter)
+    wider = wide(z.device)
+    scatter = within_scatter(z.to(wider), labels, centers.to(wider)) / len(z)
+    values, vectors = on_host(lambda t: tuple(torch.linalg.eigh(t)), scatter)
     return values.clamp_min(0).to(z.dtype), vectors.to(z.dtype)
 
 

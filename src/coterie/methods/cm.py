@@ -21,6 +21,7 @@ from ..math.cm import (
     start_from,
 )
 from ..math.losses import dirichlet_penalty
+from ..runtime.device import to_numpy, wide
 from ..runtime.rng import numpy_rng, torch_rng
 from ..train.batch import Batch, Terms
 from ..train.head import Head
@@ -59,7 +60,8 @@ class Generative:
         """Score every restart on all rows, choose one, and measure the spread of its clusters."""
         head, n = context.head, context.n
         mu = centers_in(head)
-        scores, loss = (torch.zeros(len(mu), dtype=torch.float64) for _ in range(2))
+        wider = wide(mu.device)
+        scores, loss = (mu.new_zeros(len(mu), dtype=wider) for _ in range(2))
         shares = mu.new_zeros(mu.shape[:2])
         for z in context.chunks():
             gamma = gamma_of(z, head)
@@ -86,7 +88,7 @@ class Generative:
         context.head = Head(params, state)
 
     def _after_fit(self) -> None:
-        self.restart_scores_ = self.head_.scores.numpy()
+        self.restart_scores_ = to_numpy(self.head_.scores)
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
         best = int(head.best)
@@ -104,9 +106,9 @@ class Generative:
         self._check_clusters(cluster)
         center, spread = self.head_.centers[cluster], self.head_.spread[cluster]
         generator = torch_rng(self.seed_, "sample", cluster, random_state)
-        with torch.inference_mode():
-            z = center + spread * torch.randn(n, len(center), generator=generator)
-            return self._to_input(self.network_.decode(z).numpy())
+        with torch.no_grad():
+            z = center + spread * torch.randn(n, len(center), generator=generator).to(center)
+            return self._to_input(to_numpy(self.network_.decode(z)))
 
 
 class CM(Generative, Decoding, StepFields, DeepClusterer):

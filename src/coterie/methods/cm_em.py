@@ -12,6 +12,7 @@ from ..math.assign import squared_distances
 from ..math.centers import kmeans
 from ..math.kmeans import CHUNK_VALUES
 from ..nets import Identity
+from ..runtime.device import to_numpy, wide
 from ..runtime.rng import numpy_rng
 from ..train.head import Head
 from ..train.rows import Rows
@@ -66,15 +67,17 @@ class CMEM(Clusterer):
                 "variance": torch.tensor(self.variance),
                 "n_iter": torch.tensor(0),
             }
-        )
+        ).to(start.centers.device)
         while n_iter < self.max_iter:
             n_iter += 1
             mass, sums, evidence = self._expect(data, head)
-            prior = (self.alpha - 1) * head.log_weights.double().sum()
+            prior = (self.alpha - 1) * head.log_weights.to(mass.dtype).sum()
             score = float((evidence + prior) / data.n)
             # an empty cluster stays where it is: it has no rows to take a mean of
             moved = sums / mass.clamp_min(1e-30)[:, None]
-            head.centers.copy_(torch.where(mass[:, None] > 1e-12, moved, head.centers.double()))
+            head.centers.copy_(
+                torch.where(mass[:, None] > 1e-12, moved, head.centers.to(moved.dtype))
+            )
             weights = (mass + self.alpha - 1) / (data.n + k * (self.alpha - 1))
             head.log_weights.copy_(weights.clamp_min(1e-300).log())
             if score - before <= self.tol:
@@ -84,7 +87,7 @@ class CMEM(Clusterer):
 
     def _expect(self, data: FlatRows, head: Head) -> tuple[torch.Tensor, ...]:
         """Soft counts (k,), soft sums (k, d) and the log likelihood, in blocks that fit a cache."""
-        block = max(256, CHUNK_VALUES // data.shape[1])
+        block, wider = max(256, CHUNK_VALUES // data.shape[1]), wide(head.centers.device)
         mass: Any = 0.0
         sums: Any = 0.0
         evidence: Any = 0.0
@@ -93,9 +96,9 @@ class CMEM(Clusterer):
                 scores = log_joint(z, head)
                 total = scores.logsumexp(1)  # exponents reach -1000 and more
                 gamma = (scores - total[:, None]).exp()
-                mass = mass + gamma.sum(0, dtype=torch.float64)
-                sums = sums + (gamma.T @ z).double()
-                evidence = evidence + total.sum(dtype=torch.float64)
+                mass = mass + gamma.sum(0, dtype=wider)
+                sums = sums + (gamma.T @ z).to(wider)
+                evidence = evidence + total.sum(dtype=wider)
         return mass, sums, evidence
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
@@ -103,4 +106,4 @@ class CMEM(Clusterer):
 
     def centers_in_input_space(self) -> Any:  # (k, *shape of a row)
         check_is_fitted(self, "head_")
-        return self._to_input(self.network_.decode(self.head_.centers).numpy())
+        return self._to_input(to_numpy(self.network_.decode(self.head_.centers)))

@@ -69,7 +69,7 @@ class CMObjective(Objective):
             codes = {"codes": latents}
         state = {"strength": strength_of(self.prior_strength, k), "best": torch.tensor(0)}
         start = {name: tensor / self.rate for name, tensor in start.items()}
-        return Head(stack([start]), state, codes)
+        return Head(stack([start]), state, codes).to(latents.device)
 
     def module(self, head: Head) -> Any:
         """The module in its true size while it trains.

@@ -16,6 +16,7 @@ from ..math.assign import gaussian_scores, squared_error
 from ..math.centers import KMeansResult, kmeans, within_scatter
 from ..math.subspace import rotated_target, scatter_axes
 from ..nets.rescale import UnitCode
+from ..runtime.device import to_numpy
 from ..train.batch import Batch, Terms
 from ..train.head import Head
 from ..train.objective import Objective, no_seed
@@ -75,7 +76,7 @@ class DEKMObjective(Objective):
         head.variance.fill_(max(found.inertia / z.numel(), 1e-12))
         values, vectors = scatter_axes(z, found.labels, found.centers)
         if self.strategy.endswith("_raw"):
-            vectors = torch.eye(z.shape[1])
+            vectors = torch.eye(z.shape[1], device=z.device)
             values = within_scatter(z, found.labels, found.centers).diagonal() / len(z)
         head.eigenvalues.copy_(values)
         head.rotation.copy_(vectors)
@@ -265,8 +266,9 @@ class DEKM(JointClusterer):
 
     # -- looking inside ---------------------------------------------------------------------
     def _after_fit(self) -> None:
-        self.rotation_ = self.head_.rotation.numpy()  # (e, e), axes in columns
-        self.eigenvalues_ = self.head_.eigenvalues.numpy()  # within-cluster variance of each axis
+        self.rotation_ = to_numpy(self.head_.rotation)  # (e, e), axes in columns
+        # within-cluster variance of each axis
+        self.eigenvalues_ = to_numpy(self.head_.eigenvalues)
 
     def transform(self, X: Any, space: str = "embedding") -> np.ndarray:  # (n, e) float32
         """Embedding of each row, as it is or "rotated": loosest axis of the clusters last."""

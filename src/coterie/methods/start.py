@@ -23,13 +23,14 @@ def from_kith(method: Any) -> Call:
             method.n_clusters,
             random_state=context.seed,
             scale=method.scale,
+            device=context.device,
             kind=context.network.net.features.kind,
             hidden=BODY[:-1],
             embedding_dim=BODY[-1],
             time_budget=KITH_SHARE * (seconds(method.time_budget) or 0) or None,
         )
         kith.fit(context.rows.source)
-        labels = torch.from_numpy(kith.labels_).long()
+        labels = torch.from_numpy(kith.labels_).long().to(context.device)
         stream = torch_rng(context.seed, "kith", "code")
         context.network.take_over(kith.network_, kith.head_.z, labels, stream)
 

@@ -34,7 +34,7 @@ class SharedNorm(nn.Module):
             )
             self._remember(mean.detach(), rate.detach() ** -2 - self.eps)
             return out
-        count = self.world.sum(torch.tensor(float(len(x))))
+        count = self.world.sum(x.new_tensor(float(len(x))))
         mean = self.world.sum_with_grad(x.sum(0)) / count
         var = self.world.sum_with_grad((x - mean).square().sum(0)) / count
         self._remember(mean.detach(), var.detach())

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ..runtime.device import Fetched
+
 TINY = 1e-12  # length below which a vector has no direction
 
 
@@ -24,6 +26,11 @@ class FineTuned(nn.Module):
         self.register_buffer("shift", torch.from_numpy(np.asarray(shift, np.float32).copy()))
         self.register_buffer("factor", torch.from_numpy(np.asarray(factor, np.float32).copy()))
         self.register_buffer("awake", torch.tensor(False))
+        self._fetched = Fetched()
+
+    @property
+    def is_awake(self) -> bool:
+        return bool(self._fetched(self.awake)[0])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (F.normalize(self.module(x).float(), eps=TINY) - self.shift) * self.factor

@@ -15,6 +15,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from .device import pick_device
+
+BACKENDS = {"cpu": "gloo", "cuda": "cpu:gloo,cuda:nccl"}
+
 
 class World:
     """A group of equal processes; with one process every operation is the identity."""
@@ -117,8 +121,11 @@ def all_gather(world: Any, t: torch.Tensor) -> torch.Tensor:  # (...) -> (size, 
     return world.sum(whole)
 
 
-def join(devices: int = 1) -> World:
-    """The process group we run in: torchrun's, one launched by Fabric, or just ourselves."""
+def join(devices: int = 1, device: Any = "auto") -> World:
+    """The process group we run in: torchrun's, one launched by Fabric, or just ourselves.
+
+    On GPUs tensors are exchanged by nccl; what is kept on the host (counters, labels) by gloo.
+    """
     if dist.is_available() and dist.is_initialized():
         return World(dist.get_rank(), dist.get_world_size())
     if devices > 1 or int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -126,11 +133,20 @@ def join(devices: int = 1) -> World:
 
         devices = int(os.environ.get("LOCAL_WORLD_SIZE", devices))
         nodes = max(1, int(os.environ.get("WORLD_SIZE", devices)) // devices)
-        fabric = Fabric(accelerator="cpu", devices=devices, num_nodes=nodes, strategy="ddp")
+        kind = pick_device(device, devices).type
+        fabric = Fabric(
+            accelerator=kind, devices=devices, num_nodes=nodes, strategy=_strategy(kind)
+        )
         fabric.launch()
         atexit.register(_leave)
         return World(fabric.global_rank, fabric.world_size)
     return World()
+
+
+def _strategy(kind: str) -> Any:
+    from lightning_fabric.strategies import DDPStrategy
+
+    return DDPStrategy(process_group_backend=BACKENDS[kind])
 
 
 def _leave() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..math.assign import squared_error
+from ..runtime.device import send
 from ..runtime.rng import torch_rng
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Batch:
     Attributes
     ----------
     rows : (b,) positions of these rows in the data, to look up per-row state of the head
+    index : the same on the host, for what is kept there
     clean : (b, *shape) the rows themselves
     x : (b, *shape) what the network sees: the rows, or their augmented version
     z, x_hat : embedding of x and its reconstruction, computed when first asked for
@@ -37,25 +39,26 @@ class Batch:
         self._world = world = engine.world
         self.network: Any = engine.network
         self.epoch, self.step = engine.epoch, engine.step
-        self.rows, self.size = index, len(index)
+        self.index, self.size = index, len(index)
         self._total, self.weight = self.size, 1.0
         if world.size > 1:
             # fewer rows than processes: everybody takes all of them, with a smaller weight
             few = self.size < world.size
-            self.rows = index if few else world.share(index)
+            self.index = index if few else world.share(index)
             self._total = self.size * world.size if few else self.size
-            self.weight = len(self.rows) / self._total
-        self._engine, self._augment, self._index = engine, augment, index
+            self.weight = len(self.index) / self._total
+        self._engine, self._augment, self._whole = engine, augment, index
+        self.rows = send(self.index, engine.device)
         self.moved = augment is not None  # is x another than clean?
 
     @cached_property
     def clean(self) -> torch.Tensor:
-        return self._engine.rows.take(self.rows)
+        return self._engine.rows.take(self.index)
 
     @cached_property
     def fed(self) -> Any:
         """The clean rows as the network takes them: sparse ones are not filled with zeros."""
-        return self._engine.feed(self.rows)
+        return self._engine.feed(self.index)
 
     @cached_property
     def x(self) -> torch.Tensor:
@@ -65,7 +68,7 @@ class Batch:
             return self._augment(self.clean, self._engine.stream("augment"))
         # the whole batch is augmented everywhere and cut afterwards: the noise of a row must not
         # depend on how many processes share the work
-        whole = self._augment(self._engine.rows.take(self._index), self._engine.stream("augment"))
+        whole = self._augment(self._engine.rows.take(self._whole), self._engine.stream("augment"))
         return self._world.share(whole) if len(whole) >= self._world.size else whole
 
     @cached_property
@@ -89,6 +92,12 @@ class Batch:
     ) -> torch.Tensor:
         """Noise of this step, one entry per row: `make(b, generator)`, drawn for the whole batch
         and cut, so that it does not depend on the number of processes."""
+        return send(self.draw_on_host(make, *keys), self._engine.device)
+
+    def draw_on_host(
+        self, make: Callable[[int, torch.Generator], torch.Tensor], *keys: str | int
+    ) -> torch.Tensor:
+        """The same noise for work that is done on the host."""
         whole = make(self.size, self._engine.stream(*keys))
         return self._world.share(whole) if self.size >= self._world.size else whole
 
@@ -138,7 +147,7 @@ class Step:
 
     def part(self, t: torch.Tensor) -> tuple[torch.Tensor, float]:
         """This process's part of something drawn for a whole batch, and its weight in a mean."""
-        world = self._engine.world
+        world, t = self._engine.world, send(t, self._engine.device)
         if len(t) < world.size:
             return t, 1 / world.size
         part = world.share(t)

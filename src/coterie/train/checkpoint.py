@@ -19,6 +19,7 @@ class Resuming:
     """The part of the engine that writes and reads its checkpoint."""
 
     network: nn.Module
+    device: Any
     head: Any
     labels: Any
     plan: list[Phase | Call]
@@ -109,8 +110,8 @@ class Resuming:
         check_fit(weights, self.network.state_dict(), where)
         self.network.load_state_dict(weights)
         head = _under("head", tensors)
-        self.head = Head.from_tensors(head) if head else None
-        self.labels = tensors.get("labels")
+        self.head = Head.from_tensors(head).to(self.device) if head else None
+        self.labels = tensors["labels"].to(self.device) if "labels" in tensors else None
         self._check_rows(where)
         if self.index < len(self.plan):
             self.progress.note(
@@ -131,7 +132,7 @@ class Resuming:
             if (found := getattr(self.head, name).shape[:1]) != (n,):
                 raise StateError(f"{where}: {name} has {tuple(found)} rows, the data have {n}")
         self.network.eval()
-        with torch.inference_mode():  # raises if the head has other sizes than the network
+        with torch.no_grad():  # raises if the head has other sizes than the network
             self.assign(self.network.encode(self.feed(torch.arange(min(n, 2)))), self.head)
 
     def _meet(self, position: list[int]) -> None:

@@ -46,7 +46,8 @@ class Engine(Resuming):
         time_budget: float | None = None,
         empty: str = "reseed",
     ):
-        self.rows, self.network, self.assign = rows, network, assign
+        self.device: Any = rows.device  # where network, head and per-row state are
+        self.rows, self.network, self.assign = rows, network.to(rows.device), assign
         self.seed, self.world, self.progress = seed, world, progress
         self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
         self.time_budget, self.empty = time_budget, empty
@@ -258,7 +259,7 @@ class Engine(Resuming):
         self.history.append(record)
         self.progress.epoch(record)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _sizes(self) -> dict[str, float]:
         labels = self.labels
         if labels is None:
@@ -267,7 +268,7 @@ class Engine(Resuming):
             scores = self.assign(self.network.encode(self.feed(index)), self.head)
             self.network.train()
             labels = scores.argmax(1)
-        shares = torch.bincount(labels).double() / len(labels)
+        shares = torch.bincount(labels.cpu()).double() / len(labels)
         self.progress.sizes(shares.tolist())
         used = shares[shares > 0]
         return {

@@ -58,6 +58,12 @@ class Head(nn.Module):
         self.kinds["state"] = sorted([*self.kinds["state"], name])
         self.register_buffer(name, _own(tensor))
 
+    def on_host(self) -> "Head":
+        """A copy on the CPU, or the head itself where it is there already."""
+        if all(t.device.type == "cpu" for t in self.tensors().values()):
+            return self
+        return Head.from_tensors({name: t.cpu() for name, t in self.tensors().items()})
+
     def __contains__(self, name: str) -> bool:
         return any(name in names for names in self.kinds.values())
 

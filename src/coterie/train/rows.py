@@ -1,8 +1,8 @@
 """Rows: what the engine sees of the data, n float32 rows of one shape, in memory or streamed.
 
-Dense arrays are scaled once and kept as a float32 tensor. Memory maps and sparse matrices stay
-where they are; a batch is cut, scaled and, unless the caller can do with less, densified when it
-is asked for.
+Dense arrays are scaled once and kept as a float32 tensor, on the device if they leave enough of its
+memory to the work. Memory maps and sparse matrices stay where they are; a batch is cut, scaled,
+sent to the device and, unless the caller can do with less, densified when it is asked for.
 """
 
 import hashlib
@@ -18,6 +18,8 @@ import torch
 from ..data.chunks import CHUNK_BYTES, chunk_rows, release
 from ..math.graph import neighbours
 from ..math.merge import joint, neighbours_kept, one_hot
+from ..nets.sparse import dense
+from ..runtime.device import CPU, has_room, send, to_numpy
 from ..runtime.rng import numpy_rng
 from .scaling import Scaling
 
@@ -34,14 +36,19 @@ class Ready:
 
 
 class Rows:
-    """A row source: `take(index)` for batches, `slice(start, stop)` for full passes."""
+    """A row source: `take(index)` for batches, `slice(start, stop)` for full passes.
 
-    def __init__(self, source: Any, scaling: Scaling):
-        self.source, self.scaling = source, scaling
+    What they give is on `device`, wherever the rows are.
+    """
+
+    def __init__(self, source: Any, scaling: Scaling, device: torch.device = CPU):
+        self.source, self.scaling, self.device = source, scaling, device
         self.n = source.shape[0]
         self.shape = channels_first_shape(source.shape[1:])
         self.streamed = sp.issparse(source) or isinstance(source, np.memmap)
         self._tensor = None if self.streamed else self._to_tensor(source)
+        if self._tensor is not None and has_room(self._tensor.nbytes, device):
+            self._tensor = self._tensor.to(device)
         self.csr: Any = self._scaled_csr() if sp.issparse(source) else None
         self.features: Any = None  # (n, m), set by a method that computes them once for a fit
         self.unembedded: Any = None  # what an encoder that is trained too makes these rows of
@@ -50,7 +57,10 @@ class Rows:
 
     def take(self, index: torch.Tensor) -> torch.Tensor:  # (b,) -> (b, *shape)
         if self._tensor is not None:
-            return self._tensor[index]
+            return send(self._tensor[index.to(self._tensor.device)], self.device)
+        index = index.cpu()
+        if self.csr is not None and self.device != CPU:
+            return dense(self.csr[index.numpy()], self.device)
         # sorted reads touch the file in order; the rows come back in the order asked for
         order = torch.argsort(index)
         rows = self._to_tensor(self.source[index[order].numpy()])
@@ -58,24 +68,27 @@ class Rows:
         out[order] = rows
         # a fault on one page brings its neighbours along, up to two megabytes on Linux
         self._forget_pages(max(rows.nbytes, len(index) << 21))
-        return out
+        return send(out, self.device)
 
     def slice(self, start: int, stop: int) -> torch.Tensor:  # rows start..stop-1
         if self._tensor is not None:
-            return self._tensor[start:stop]
+            return send(self._tensor[start:stop], self.device)
+        if self.csr is not None and self.device != CPU:
+            return dense(self.csr[start:stop], self.device)
         rows = self._to_tensor(self.source[start:stop])
         self._forget_pages(rows.nbytes)
-        return rows
+        return send(rows, self.device)
 
     def fed_to(self, network: Any, index: Any) -> Any:  # positions or a slice
         """Rows as a network takes them: features that are known already, CSR where both sides are
         made for it, else a tensor. An encoder that is trained with the network comes first."""
-        if self.unembedded is not None and bool(network.fine_tuned.awake):
-            return network.fine_tuned(self.unembedded[index])
+        if self.unembedded is not None and network.fine_tuned.is_awake:
+            return network.fine_tuned(send(self.unembedded[index], self.device))
         if self.features is not None and getattr(network, "takes_features", False):
-            return Ready(self.features[index])
+            known = index.to(self.features.device) if isinstance(index, torch.Tensor) else index
+            return Ready(self.features[known])
         if self.csr is not None and getattr(network, "takes_sparse", False):
-            return self.csr[index.numpy() if isinstance(index, torch.Tensor) else index]
+            return self.csr[to_numpy(index) if isinstance(index, torch.Tensor) else index]
         if isinstance(index, slice):
             return self.slice(index.start, index.stop)
         return self.take(index)
@@ -99,7 +112,7 @@ class Rows:
 
     def replace(self, source: Any) -> None:
         """Other values of the same rows, in the same scaling."""
-        self.__init__(source, self.scaling)
+        self.__init__(source, self.scaling, self.device)
 
     def codes(self, network: Any, start: int, stop: int) -> Iterator[tuple[int, torch.Tensor]]:
         """Codes of rows start..stop-1 in blocks, each with the position of its first row."""
@@ -135,7 +148,9 @@ class Rows:
         if self.streamed and len(starts) > 64:
             starts = [int(s) for s in np.linspace(0, self.n - self.chunk, 64)]
         for start in starts:
-            digest.update(self.slice(start, start + self.chunk).contiguous().numpy().data)
+            digest.update(
+                np.ascontiguousarray(to_numpy(self.slice(start, start + self.chunk))).data
+            )
         return digest.hexdigest()
 
     def _to_tensor(self, block: Any) -> torch.Tensor:
@@ -169,7 +184,7 @@ def clusters_kept(rows: Rows, labels: np.ndarray, seed: int) -> float:
     if min(rows.n, most) <= 10 * NEAREST:
         return math.nan
     some = torch.linspace(0, rows.n - 1, min(rows.n, most)).round().long()
-    near = neighbours(rows.take(some).flatten(1), NEAREST, numpy_rng(seed, "kept"))
+    near = neighbours(rows.take(some).flatten(1), NEAREST, numpy_rng(seed, "kept")).cpu()
     names = torch.from_numpy(labels)[some]
     return neighbours_kept(joint(one_hot(names, int(names.max()) + 1), near))
 

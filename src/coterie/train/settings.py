@@ -15,6 +15,7 @@ from typing import Any
 
 from ..data.chunks import epoch_steps
 from ..math.augment import surround
+from ..runtime.device import wide
 from .rows import Rows
 
 SEEN_ROWS = 1000  # rows that tell what lies around images
@@ -37,7 +38,7 @@ class Look:
         """Mean squared distance of the rows from their mean."""
         total, square, rows = 0.0, 0.0, self._rows
         for start in range(0, rows.n, rows.chunk):
-            x = rows.slice(start, start + rows.chunk).flatten(1).double()
+            x = rows.slice(start, start + rows.chunk).flatten(1).to(wide(rows.device))
             total, square = total + x.sum(0), square + float(x.square().sum())
         return max(square / rows.n - float((total / rows.n).square().sum()), 0.0)
 

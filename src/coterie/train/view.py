@@ -57,7 +57,12 @@ class Context(View):
 
     @head.setter
     def head(self, head: Any) -> None:
-        self._engine.head = head
+        self._engine.head = head.to(self.device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where network, head and embeddings are."""
+        return self._engine.device
 
     @property
     def labels(self) -> Any:

@@ -25,6 +25,7 @@ from ...math.axes import (
 )
 from ...math.centers import cluster_sums, kmeans, running_mean
 from ...math.subspace import beta_optimum
+from ...runtime.device import wide
 from ...train.batch import Batch, Step, Terms
 from ...train.head import Head
 from ...train.objective import Objective
@@ -158,8 +159,8 @@ class ACeDeC(TwoSpaces):
             V, beta, centers = settle(white[some], k, rng, starts)
             labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
             return self.make_head(latents, labels, frame, V, rng)
-        frame = torch.eye(d, dtype=latents.dtype), torch.eye(d, dtype=latents.dtype)
-        V = random_rotation(d, rng).to(latents.dtype)
+        eye = torch.eye(d, dtype=latents.dtype, device=latents.device)
+        frame, V = (eye, eye.clone()), random_rotation(d, rng).to(latents)
         half = latents @ V[:, : max(1, d // 2)]
         labels = kmeans(half, k, rng=rng, n_init=self.n_init).labels
         return self.make_head(latents, labels, frame, V, rng)
@@ -253,7 +254,7 @@ class ACeDeC(TwoSpaces):
     def move_means(self, batch: Batch, head: Head, centers: bool = True) -> None:
         """Running means: of all rows, and of those nearest to each centre (mini-batch k-means)."""
         z = batch.z_clean.detach()
-        whole = torch.zeros(len(z), dtype=torch.int64)
+        whole = torch.zeros(len(z), dtype=torch.int64, device=z.device)
         mean, _ = running_mean(head.shared[None], head.counts.sum()[None], z, whole, batch.sum)
         head.shared.copy_(mean[0])
         if centers:
@@ -286,7 +287,7 @@ class ACeDeC(TwoSpaces):
             head.V.copy_(head.V[:, order].clone())
             head.b.copy_(head.b[order].clone())
             context.labels = self.update(context, head)
-            u = rotated(context.latents - head.shared, head).double()
+            u = rotated(context.latents - head.shared, head).to(wide(context.device))
             head.spread.copy_(u.T @ u / len(u))
 
     # -- the result -------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ...math.axes import CLUSTER_AXIS, betas, masked, rotated, unrotated
+from ...runtime.device import on_host, to_numpy
 from ..autoencoder import JointClusterer
 
 SPACES = ("embedding", "full", "cluster", "shared")
@@ -22,8 +23,8 @@ class TwoSpaces(JointClusterer):
     keeps_decoder = True
 
     def _after_fit(self) -> None:
-        self.beta_ = betas(self.head_).detach().numpy()  # (d,) descending
-        self.rotation_ = self.head_.V.detach().numpy()  # (d, d), axes in columns
+        self.beta_ = to_numpy(betas(self.head_))  # (d,) descending
+        self.rotation_ = to_numpy(self.head_.V)  # (d, d), axes in columns
         self.cluster_dims_ = max(1, int((self.beta_ > CLUSTER_AXIS).sum()))
 
     def transform(self, X: Any, space: str = "embedding") -> np.ndarray:  # (n, d) float32
@@ -37,7 +38,7 @@ class TwoSpaces(JointClusterer):
     def reconstruct(self, X: Any, space: str = "full") -> np.ndarray:
         """X rebuilt from all axes, or from one space while the other holds the mean of all rows."""
         check_is_fitted(self, "head_")
-        keep = torch.zeros(len(self.beta_))
+        keep = torch.zeros(len(self.beta_), device=self.device_)
         keep[self._axes("full" if space == "embedding" else space)] = 1
         return self._to_input(self._map(self._rows(X), lambda z: self._decode(z, keep)))
 
@@ -57,13 +58,15 @@ class TwoSpaces(JointClusterer):
                 f"cluster={cluster}, component={component}: there are {self.n_clusters} clusters "
                 f"and {many} shared axes; choose smaller numbers, counted from 0"
             )
-        with torch.inference_mode():
-            values, vectors = torch.linalg.eigh(head.spread[axes, axes])
+        with torch.no_grad():
+            values, vectors = on_host(
+                lambda t: tuple(torch.linalg.eigh(t)), head.spread[axes, axes]
+            )
             along = vectors[:, -1 - component] * values[-1 - component].clamp_min(0).sqrt()
             walk = rotated(head.centers[cluster], head).repeat(steps, 1)
-            t = torch.linspace(-reach, reach, steps)[:, None]
+            t = torch.linspace(-reach, reach, steps, device=walk.device)[:, None]
             walk[:, axes] = rotated(head.shared, head)[axes] + t * along
-            return self._to_input(self.network_.decode(unrotated(walk, head)).numpy())
+            return self._to_input(to_numpy(self.network_.decode(unrotated(walk, head))))
 
     def _axes(self, space: str) -> slice:
         if space not in SPACES:
@@ -72,5 +75,5 @@ class TwoSpaces(JointClusterer):
         return {"cluster": slice(0, m), "shared": slice(m, None)}.get(space, slice(None))
 
     def _decode(self, z: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
-        keep = torch.ones(z.shape[1]) if keep is None else keep
+        keep = z.new_ones(z.shape[1]) if keep is None else keep
         return self.network_.decode(masked(z, self.head_, keep))

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from ...math.assign import gaussian_scores
+from ...runtime.device import to_numpy
 from ...train.head import Head
 from ..autoencoder import AutoencoderClusterer
 from .kmeans import kmeans_head
@@ -40,7 +41,7 @@ class AESubKMeans(AEKMeans):
         return subkmeans_head(latents, self.n_clusters, rng, self.n_init)
 
     def _after_fit(self) -> None:
-        self.rotation_ = self.head_.rotation.numpy()
+        self.rotation_ = to_numpy(self.head_.rotation)
         self.cluster_dims_ = int(self.head_.dims)
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:

@@ -14,6 +14,7 @@ from ...estimator.base import Clusterer
 from ...estimator.params import param
 from ...math.mixture import diagonal_mixture
 from ...nets import Identity
+from ...runtime.device import to_numpy
 from ...runtime.rng import derive, numpy_rng
 from ...train.head import Head
 from ...train.rows import Rows
@@ -95,7 +96,7 @@ class GMM(Clusterer):
 
     def _fit(self, rows: Rows) -> None:
         self.network_ = Identity(rows.shape)
-        z = FlatRows(rows).sample(GMM_ROWS, numpy_rng(self.seed_, "init")).numpy()
+        z = to_numpy(FlatRows(rows).sample(GMM_ROWS, numpy_rng(self.seed_, "init")))
         kind = self.covariance
         if kind == "auto":
             kind = "full" if z.shape[1] <= FULL_DIM else "diag"
@@ -113,4 +114,4 @@ class GMM(Clusterer):
 
     def centers_in_input_space(self) -> np.ndarray:
         check_is_fitted(self, "head_")
-        return self._to_input(self.network_.decode(self.head_.centers).numpy())
+        return self._to_input(to_numpy(self.network_.decode(self.head_.centers)))

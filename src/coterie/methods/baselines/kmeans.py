@@ -11,6 +11,7 @@ from ...estimator.params import param
 from ...math.assign import gaussian_scores
 from ...math.centers import kmeans
 from ...nets import Identity
+from ...runtime.device import to_numpy
 from ...runtime.rng import numpy_rng
 from ...train.head import Head
 from ...train.rows import Rows
@@ -64,7 +65,7 @@ class KMeans(Clusterer):
 
     def centers_in_input_space(self) -> np.ndarray:
         check_is_fitted(self, "head_")
-        return self._to_input(self.network_.decode(self.head_.centers).numpy())
+        return self._to_input(to_numpy(self.network_.decode(self.head_.centers)))
 
 
 class PCAKMeans(Clusterer):
@@ -85,7 +86,7 @@ class PCAKMeans(Clusterer):
         rng = numpy_rng(self.seed_, "init")
         mean, components = principal_components(FlatRows(rows).sample(PCA_ROWS, rng), self.variance)
         self.head_ = Head(state={"mean": mean, "components": components})
-        latents = torch.from_numpy(self._map(rows, self.embed))
+        latents = torch.from_numpy(self._map(rows, self.embed)).to(rows.device)
         found = kmeans_head(latents, self.n_clusters, rng, n_init=self.n_init)
         self.head_ = Head(
             state={
@@ -105,7 +106,7 @@ class PCAKMeans(Clusterer):
     def centers_in_input_space(self) -> np.ndarray:
         check_is_fitted(self, "head_")
         flat = self.head_.centers @ self.head_.components.T + self.head_.mean
-        return self._to_input(self.network_.decode(flat).numpy())
+        return self._to_input(to_numpy(self.network_.decode(flat)))
 
 
 class FlatRows:
@@ -128,8 +129,8 @@ class FlatRows:
 
 def principal_components(z: torch.Tensor, share: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean (d,) and the leading axes (d, m) that hold `share` of the variance."""
-    mean = z.mean(0)
-    centred = (z - mean).double()
+    mean, device = z.mean(0), z.device
+    centred = (z - mean).cpu().double()
     if len(z) < z.shape[1]:  # a few large images: never more axes than rows
         _, singular, vectors = torch.linalg.svd(centred, full_matrices=False)
         values, vectors = singular.square(), vectors.T
@@ -139,4 +140,4 @@ def principal_components(z: torch.Tensor, share: float) -> tuple[torch.Tensor, t
         values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
     held = values.cumsum(0) / values.sum().clamp_min(1e-300)
     m = min(int((held < share - 1e-9).sum()) + 1, len(values))
-    return mean, vectors[:, :m].float().contiguous()
+    return mean, vectors[:, :m].float().contiguous().to(device)

@@ -49,7 +49,8 @@ class OnFeatures(Clusterer):
 
     def _fit(self, rows: Rows) -> None:
         self.kind_ = find_kind(rows, self.kind)
-        self.network_: Any = self.build_network(self.settings_, torch.Generator())
+        network = self.build_network(self.settings_, torch.Generator())
+        self.network_: Any = network.to(rows.device)
         # one thread: sums over threads may come in any order, and labels would not repeat
         with threadpool_limits(1):
             fit_features(self.network_.features, rows, self.seed_)

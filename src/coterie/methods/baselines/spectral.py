@@ -18,6 +18,7 @@ from ...math.assign import squared_distances
 from ...math.centers import kmeans
 from ...math.spectral import spectral_embedding
 from ...nets import Identity
+from ...runtime.device import to_numpy
 from ...runtime.rng import derive, numpy_rng
 from ...train.head import Head
 from ...train.rows import Rows
@@ -39,7 +40,7 @@ class Transductive(Clusterer):
         z = FlatRows(rows).slice(0, rows.n).contiguous()
         # one thread: sums over threads may come in any order, and labels would not repeat
         with threadpool_limits(1):
-            self.head_ = self._head(z.numpy())
+            self.head_ = self._head(to_numpy(z))
 
     def _head(self, z: np.ndarray) -> Head:  # (n, d)
         labels = torch.from_numpy(self._label_rows(z).astype(np.int64))
@@ -47,7 +48,7 @@ class Transductive(Clusterer):
         return Head(state={"known": torch.from_numpy(z), "labels": labels, "clusters": clusters})
 
     def _renumber(self, order: torch.Tensor) -> None:
-        self.head_.labels.data = order.argsort()[self.head_.labels]
+        self.head_.labels.copy_(order.argsort()[self.head_.labels])
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
         """Half the weight on the nearest row, half on the vote of the ten nearest."""
@@ -58,8 +59,8 @@ class Transductive(Clusterer):
             distances = squared_distances(latents[start : start + step], head.known)
             near = head.labels[distances.topk(voters, largest=False).indices]  # (b, voters)
             block = scores[start : start + step]
-            block.scatter_add_(1, near, torch.full(near.shape, 0.5 / voters))
-            block.scatter_add_(1, near[:, :1], torch.full((len(near), 1), 0.5))
+            block.scatter_add_(1, near, block.new_full(near.shape, 0.5 / voters))
+            block.scatter_add_(1, near[:, :1], block.new_full((len(near), 1), 0.5))
         return scores
 
     def fit_of(self, scores: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:

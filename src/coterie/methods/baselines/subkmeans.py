@@ -9,6 +9,7 @@ from ...estimator.params import param
 from ...math.assign import squared_distances
 from ...math.subspace import subkmeans
 from ...nets import Identity
+from ...runtime.device import to_numpy
 from ...runtime.rng import numpy_rng
 from ...train.head import Head
 from ...train.rows import Rows
@@ -56,7 +57,7 @@ class SubKMeans(Clusterer):
         self._after_fit()
 
     def _after_fit(self) -> None:
-        self.rotation_ = self.head_.rotation.numpy()
+        self.rotation_ = to_numpy(self.head_.rotation)
         self.cluster_dims_ = int(self.head_.dims)
 
     def embed(self, latents: torch.Tensor) -> torch.Tensor:
@@ -67,4 +68,4 @@ class SubKMeans(Clusterer):
 
     def centers_in_input_space(self) -> np.ndarray:
         check_is_fitted(self, "head_")
-        return self._to_input(self.network_.decode(self.head_.centers).numpy())
+        return self._to_input(to_numpy(self.network_.decode(self.head_.centers)))

@@ -17,6 +17,7 @@ from ...math.gan import (
     check_range,
     critic_terms,
     diverged,
+    draw_clusters,
     eased,
     follow_,
     generator_terms,
@@ -303,7 +304,7 @@ class CueGAN(Sampling):
     ) -> tuple[torch.Tensor, torch.Tensor, float]:
         """This process's generated rows, the clusters asked for, and their weight in the batch."""
         stream, b = step.stream("fake", *keys), self.batch_size
-        clusters = torch.multinomial(head.prior, b, replacement=True, generator=stream)
+        clusters = draw_clusters(head.prior, b, stream)
         noise, weight = step.part(torch.randn(b, self.settings_.n_noise, generator=stream))
         clusters, _ = step.part(clusters)
         return step.network.generator(self._inputs(clusters, noise)), clusters, weight

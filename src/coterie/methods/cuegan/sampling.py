@@ -8,13 +8,14 @@ from torch.nn.functional import one_hot
 
 from ...estimator.deep import DeepClusterer
 from ...estimator.fields import StepFields
+from ...runtime.device import to_numpy
 
 
 class Sampling(StepFields, DeepClusterer):
     """Generated rows of a cluster; the head holds the prior, the network generator and critic."""
 
     def _after_fit(self) -> None:
-        self.prior_ = self.head_.prior.numpy()
+        self.prior_ = to_numpy(self.head_.prior)
 
     def _renumber(self, order: torch.Tensor) -> None:
         super()._renumber(order)
@@ -25,17 +26,18 @@ class Sampling(StepFields, DeepClusterer):
         self._check_clusters(cluster)
         stream = torch.Generator().manual_seed(int(random_state))
         noise = torch.randn(n, self.settings_.n_noise, generator=stream)
-        with torch.inference_mode():
+        with torch.no_grad():
             code = int(self.head_.codes[cluster]) if "codes" in self.head_ else cluster
-            inputs = self._inputs(torch.full((n,), code), noise)
-            return self._to_input(self.network_.settled("generator")(inputs).numpy())
+            inputs = self._inputs(torch.full((n,), code), noise).to(self.device_)
+            return self._to_input(to_numpy(self.network_.settled("generator")(inputs)))
 
     def critic_values(self, X: Any) -> np.ndarray:  # (n,) float32
         """What the critic thinks of rows: large where it finds too few generated ones."""
         rows, critic = self._rows(X), self.network_.critique
-        with torch.inference_mode():
+        with torch.no_grad():
             starts = range(0, rows.n, rows.chunk)
-            return torch.cat([critic(rows.slice(a, a + rows.chunk))[:, 0] for a in starts]).numpy()
+            values = [critic(rows.slice(a, a + rows.chunk))[:, 0] for a in starts]
+            return to_numpy(torch.cat(values))
 
     def _inputs(self, clusters: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         return torch.cat([one_hot(clusters, self.n_clusters).to(noise.dtype), noise], 1)

@@ -29,8 +29,9 @@ JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
 @torch.no_grad()
 def choose(kith: "Kith", context: Context) -> None:
     """Ask all candidates, let the judge choose, and set up the head that learns the winner."""
-    head, k, rng = context.head, kith.settings_.n_clusters, numpy_rng(context.seed, "merge")
-    h = embed(context)
+    # on the host: most candidates go row by row, or count in float64
+    head, rng = context.head.on_host(), numpy_rng(context.seed, "merge")
+    h, k = embed(context).cpu(), kith.settings_.n_clusters
     judged = None
     if len(h) > JUDGED_ROWS:
         judged = torch.from_numpy(np.sort(rng.choice(len(h), JUDGED_ROWS, replace=False)))
@@ -87,7 +88,7 @@ def choose(kith: "Kith", context: Context) -> None:
 def embed(context: Context) -> torch.Tensor:  # (n, e)
     # filled in place: parts and their sum at once would be twice the memory
     z = context.head.z
-    h = torch.empty(len(z), context.network.embedding_dim)
+    h = z.new_empty(len(z), context.network.embedding_dim)
     for part, out in zip(z.split(4096), h.split(4096)):
         out.copy_(context.network.body(part))
     return h

@@ -51,14 +51,14 @@ def candidates(
 
     found: Families = {"direct": [], "spectral": [], "mod": [], "ncut": []}
     for w, b in direct:
-        found["direct"].append(judge(w, b, h @ w + b, torch.eye(k)))
+        found["direct"].append(judge(w, b, h @ w + b, torch.eye(k, device=h.device)))
     for w, b in over:
         p = (h @ w + b).softmax(1)
         j = joint(p, graph, judged)
         ways = {"spectral": spectral_merge(j, k, rng)}
         ways |= {rule: greedy_merge(j, k, rule) for rule in ("mod", "ncut")}
         for way, names in ways.items():
-            merge = one_hot(names, k)
+            merge = one_hot(names, k).to(p)
             found[way].append(judge(w, b, p @ merge, merge))
     return found
 

@@ -16,6 +16,7 @@ from ...math import features as kinds
 from ...math.assign import kl
 from ...math.graph import neighbours
 from ...nets.feature_net import FeatureNet
+from ...runtime.device import to_numpy
 from ...runtime.processes import join
 from ...runtime.rng import numpy_rng, torch_rng
 from ...train.batch import Batch, Terms
@@ -153,11 +154,12 @@ class Kith(Numbered, StepFields, DeepClusterer):
     # -- network and plan -------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
         self.kind_ = find_kind(rows, self.kind)
-        self._rows_of_fit, self._words = rows, None
+        self._rows_of_fit, self._words, self._labelled = rows, None, None
         try:
             super()._fit(rows)
         finally:
-            del self._rows_of_fit, self._words  # a model does not hold the data
+            # a model does not hold the data
+            del self._rows_of_fit, self._words, self._labelled
 
     def build_network(self, settings: Settings, generator: torch.Generator) -> nn.Module:
         size = settings.embedding_dim
@@ -169,7 +171,7 @@ class Kith(Numbered, StepFields, DeepClusterer):
         return FeatureNet(features, (*hidden, size), generator)
 
     def plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
-        network.share(join(self.devices))
+        network.share(join(self.devices, self.device))
         s, batch = self.settings_, even_batch(self.settings_)
         epochs, refine = s.epochs, s.refine_epochs
         optim = self.optim(weight_decay=self.weight_decay)
@@ -209,13 +211,20 @@ class Kith(Numbered, StepFields, DeepClusterer):
         params = {"weight": weight, "bias": torch.zeros(width)}
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
         context.head = Head(params, state, rowwise)
+        if self.kind_ in LOST:
+            self._thin(network, context.head)
 
     # -- training ---------------------------------------------------------------------------
     def loss(self, batch: Batch, head: Head) -> Terms:
         k = head.graph.shape[1]
-        picked = batch.draw(lambda b, g: torch.randint(k, (b,), generator=g), "pair")
-        partner = head.graph[batch.rows, picked]
-        views = [self._view(batch, head, batch.rows, "own"), self._view(batch, head, partner, "j")]
+        pair = lambda b, g: torch.randint(k, (b,), generator=g)  # noqa: E731
+        if batch.network.features.kind in LOST:  # their words are on the host
+            partner = self._thin(batch.network, head)[1][
+                batch.index, batch.draw_on_host(pair, "pair")
+            ]
+        else:
+            partner = head.graph[batch.rows, batch.draw(pair, "pair")]
+        views = [self._view(batch, head, None, "own"), self._view(batch, head, partner, "j")]
         h = batch.network.body(torch.cat(views))
         near, even = [], []
         for logits in self._split(torch.addmm(head.bias, h, head.weight)):  # (2b, heads, outputs)
@@ -237,14 +246,21 @@ class Kith(Numbered, StepFields, DeepClusterer):
             p.reshape(len(t), c, -1) for p, c in zip(parts, (self.direct_heads, self.over_heads))
         ]
 
-    def _view(self, batch: Batch, head: Head, rows: torch.Tensor, key: str) -> torch.Tensor:
+    def _view(self, batch: Batch, head: Head, rows: torch.Tensor | None, key: str) -> torch.Tensor:
+        """A variant of rows, those of the batch if None."""
         kind = batch.network.features.kind
         if kind in LOST:
             lost = LOST[kind] if self.dropout is None else self.dropout
-            if self._words is None:
-                self._words = thin_rows(batch.network.features, self._rows_of_fit)
-            return thinned(batch, self._words, rows, key, lost)
+            words, _ = self._thin(batch.network, head)
+            return thinned(batch, words, batch.index if rows is None else rows, key, lost)
+        rows = batch.rows if rows is None else rows
         return mixed(batch, head, rows, key, self.mix, self.noise)
+
+    def _thin(self, network: nn.Module, head: Head) -> tuple[Any, torch.Tensor]:
+        """What views of texts and counts are made of, and the graph, on the host; made once."""
+        if self._words is None:
+            self._words = thin_rows(network.features, self._rows_of_fit), head.graph.cpu()
+        return self._words
 
     # -- merging and choosing ---------------------------------------------------------------
     def candidates(
@@ -279,18 +295,26 @@ class Kith(Numbered, StepFields, DeepClusterer):
             for z, t in parts
         )
         network.train(training)
-        if not bool(head.labelled) and view.step >= max(OWN_STEPS, REFINE_EPOCHS * self._batches()):
+        if not self._is_labelled(head) and view.step >= max(
+            OWN_STEPS, REFINE_EPOCHS * self._batches()
+        ):
             return True  # a head of its own has only to be sharpened
         return view.step >= REFINE_STEPS and hits >= LEARNED * view.n
+
+    def _is_labelled(self, head: Head) -> bool:
+        """Was the winner none of the network's heads? Read once: it stays for the whole phase."""
+        if self._labelled is None:
+            self._labelled = bool(head.labelled)
+        return self._labelled
 
     def _batches(self) -> int:
         return epoch_steps(self.settings_.n, even_batch(self.settings_))
 
     def refine_loss(self, batch: Batch, head: Head) -> Terms:
-        if bool(head.labelled):  # another's borders may be finer than the steps of a view
+        if self._is_labelled(head):  # another's borders may be finer than the steps of a view
             z = head.z[batch.rows]
         else:
-            z = self._view(batch, head, batch.rows, "own")
+            z = self._view(batch, head, None, "own")
         return {"kl": kl(head.target[batch.rows], self.assign(batch.network.body(z), head))}
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, e) -> (n, k)
@@ -307,7 +331,7 @@ class Kith(Numbered, StepFields, DeepClusterer):
     def _after_fit(self) -> None:
         there = [name for name in NAMES if f"{name}_labels" in self.head_]
         self.candidates_ = {
-            name: getattr(self.head_, f"{name}_labels").numpy().astype(np.int64) for name in there
+            name: to_numpy(getattr(self.head_, f"{name}_labels")).astype(np.int64) for name in there
         }
         self.cuts_ = dict(zip(there, self.head_.cuts.tolist()))
         self.agreement_ = float(self.head_.agreement)
@@ -317,7 +341,7 @@ class Kith(Numbered, StepFields, DeepClusterer):
             self.agreements_ = dict(zip(there, self.head_.alike.tolist()))
         self._tell_number()
         if "graph" in self.head_:  # a loaded model has left its rows behind
-            self.neighbours_ = self.head_.graph.numpy().astype(np.int32)
+            self.neighbours_ = to_numpy(self.head_.graph).astype(np.int32)
 
 
 def usual_steps(n: int) -> int:

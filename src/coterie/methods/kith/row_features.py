@@ -11,6 +11,7 @@ import torch
 from ...math import features as kinds
 from ...math.augment import moved, transforms
 from ...math.guess import guess_kind
+from ...runtime.device import to_numpy
 from ...runtime.rng import numpy_rng, torch_rng
 from ...train.rows import ENCODE_ROWS, Rows
 
@@ -47,7 +48,8 @@ def thin_rows(features: Any, rows: Rows) -> Any:  # -> CSR (n, d')
     if features.kind == "text" and csr is not None:
         return csr
     take = rows.slice if csr is None else lambda a, b: csr[a:b]
-    make = sp.csr_matrix if features.kind == "text" else features.counts.cut
+    text = features.kind == "text"
+    make = (lambda t: sp.csr_matrix(to_numpy(t))) if text else features.counts.cut
     step = min(ENCODE_ROWS, rows.chunk)
     return sp.vstack([make(take(a, a + step)) for a in range(0, rows.n, step)], format="csr")
 
@@ -99,7 +101,8 @@ def moved_features(
 def _in_parts(features: Any, rows: Rows, world: Any, take: Callable[[int, int], Any]):
     """Features of `take(start, stop)` for all rows, (n, m); each process does its part."""
     start, stop = world.span(rows.n)
-    step, out = min(ENCODE_ROWS, rows.chunk), torch.empty(stop - start, features.size)
+    step = min(ENCODE_ROWS, rows.chunk)
+    out = torch.empty(stop - start, features.size, device=rows.device)
     for a in range(start, stop, step):
         b = min(a + step, stop)
         out[a - start : b - start] = features(take(a, b))

@@ -34,10 +34,11 @@ def thinned(batch: Batch, words: Any, rows: torch.Tensor, key: str, share: float
 
     Parameters
     ----------
+    rows : on the host, as the words are
     words : CSR (n, d), see `row_features.thin_rows`; only the entries that are there cost anything
     """
     width = int(np.diff(words.indptr).max(initial=1))
-    keep = batch.draw(lambda b, g: torch.rand(b, width, generator=g) >= share, key).numpy()
+    keep = batch.draw_on_host(lambda b, g: torch.rand(b, width, generator=g) >= share, key).numpy()
     part, features = words[rows.numpy()], batch.network.features
     if features.kind == "text":
         return features(lose_words(part, keep))
