@@ -337,7 +337,7 @@ class Kith(Numbered, StepFields, DeepClusterer):
         self.agreement_ = float(self.head_.agreement)
         self.chosen_, self.second_ = (NAMES[i] for i in self.head_.chosen.tolist())
         if "overlaps" in self.head_:  # not in models of earlier versions
-            self.stability_ = Stability.of(self.head_.rand, self.head_.overlaps)
+            self.stability_ = Stability.of(self.head_.rand.cpu(), self.head_.overlaps.cpu())
             self.agreements_ = dict(zip(there, self.head_.alike.tolist()))
         self._tell_number()
         if "graph" in self.head_:  # a loaded model has left its rows behind
