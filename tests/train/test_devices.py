@@ -173,6 +173,14 @@ def test_devices_without_float64(key, blobs, monkeypatch):
         assert model.score_samples(blobs[0]).shape == (120,)
 
 
+def test_a_number_of_clusters_is_found_there(blobs, accelerator):
+    if "kith" in KEYS:
+        here, there = (quick("kith", "auto", device=d).fit(blobs[0]) for d in ("cpu", accelerator))
+        assert here.n_clusters_ == there.n_clusters_
+        assert np.array_equal(here.tree_, there.tree_)
+        assert np.array_equal(here.labels_at(2), there.labels_at(2))
+
+
 def test_rows_of_a_file_are_sent_batch_by_batch(digit_images, tmp_path, accelerator):
     np.save(tmp_path / "x.npy", digit_images[0][:90])
     X = np.load(tmp_path / "x.npy", mmap_mode="r")

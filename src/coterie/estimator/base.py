@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ..nets import Identity
-from ..runtime.device import pick_device, to_numpy
+from ..runtime.device import pick_device, place, to_numpy
 from ..runtime.processes import all_gather, current, sharing
 from ..runtime.rng import resolve_seed
 from ..train.rows import Rows
@@ -162,6 +162,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
             self.notes_.append(note)
             warnings.warn(f"{note}; {way_out}", stacklevel=3)
         self._after_labels(rows)
+        self._place()
         if self.reject:
             self._calibrate(rows)
             self.labels_ = self._labels(rows)
@@ -177,7 +178,8 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
 
     def _place(self) -> None:
         """Network and head on the device; baselines make theirs on the host."""
-        self.network_, self.head_ = self.network_.to(self.device_), self.head_.to(self.device_)
+        place(self.network_, self.device_)
+        place(self.head_, self.device_)
 
     def _prepare(self, settings: Settings) -> None:
         """What follows from the settings alone; before a fit and after a load."""

@@ -93,6 +93,12 @@ def send(t: torch.Tensor, device: torch.device) -> torch.Tensor:
     return t.to(device)
 
 
+def place(module: torch.nn.Module, device: torch.device) -> None:
+    """Move a module; what a device has no type for stays on the host."""
+    stays = torch.float64 if device.type in NARROW else None
+    module._apply(lambda t: t if t.dtype == stays else t.to(device))
+
+
 def to_numpy(t: torch.Tensor) -> np.ndarray:
     return t.detach().cpu().numpy()
 

@@ -105,10 +105,10 @@ def number_of(kith: Any, X: Any) -> Number:
 @torch.no_grad()
 def row_features(rows: Rows, picked: np.ndarray, kind: str, seed: int) -> torch.Tensor:  # (m, d)
     """Kith's features of some rows."""
-    features = kinds.Features(kind, rows.shape)
+    features = kinds.Features(kind, rows.shape).to(rows.device)
     fit_features(features, rows, seed)
     csr = sparse_rows(rows, kind)
-    return features(rows.take(torch.from_numpy(picked)) if csr is None else csr[picked])
+    return features(rows.take(torch.from_numpy(picked)) if csr is None else csr[picked]).cpu()
 
 
 def embedding(kith: Any, rows: Rows, picked: np.ndarray, kind: str) -> torch.Tensor:
@@ -117,6 +117,7 @@ def embedding(kith: Any, rows: Rows, picked: np.ndarray, kind: str) -> torch.Ten
         2,
         random_state=kith.seed_,
         scale=kith.scale,
+        device=kith.device,
         kind=kind,
         sizes="free",
         direct_heads=1,

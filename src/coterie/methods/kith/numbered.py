@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...estimator.base import Clusterer
 from ...estimator.params import param
+from ...runtime.device import to_numpy
 from ...train.rows import Rows
 from ...train.settings import Look
 from .number import Number, NumberLook
@@ -47,8 +48,8 @@ class Numbered(Clusterer):
     def _after_labels(self, rows: Rows) -> None:
         """Grow the tree, and say what was found for n_clusters="auto"."""
         head: Any = self.head_
-        cells, of = over_clusters(self.labels_, head.over.numpy())
-        tree = grow(edges_between(cells, head.graph.numpy()), of)
+        cells, of = over_clusters(self.labels_, to_numpy(head.over))
+        tree = grow(edges_between(cells, to_numpy(head.graph)), of)
         head.add_state("tree", torch.from_numpy(tree))
         head.add_state("cells", torch.from_numpy(cells.astype(np.int32)))
         made = self._found
@@ -81,7 +82,7 @@ class Numbered(Clusterer):
     @property
     def tree_(self) -> np.ndarray:  # (over-clusters - 1, 4)
         check_is_fitted(self, "head_")
-        return self.head_.tree.numpy()
+        return to_numpy(self.head_.tree)
 
     def labels_at(self, k: int) -> np.ndarray:  # (n,)
         """Labels of the training rows at k clusters, by the merge tree and without another fit.
@@ -91,4 +92,4 @@ class Numbered(Clusterer):
         tree = self.tree_
         if k == self.n_clusters_:  # of which some may have no rows
             return self.labels_.copy()
-        return labels_at(tree, self.head_.cells.numpy(), self.labels_, k)
+        return labels_at(tree, to_numpy(self.head_.cells), self.labels_, k)
