@@ -28,7 +28,7 @@ def test_linear_layer_and_its_gradient_equal_the_dense_ones(texts):
     layer = torch.nn.Linear(90, 7, dtype=torch.float64)
     grad = torch.randn(20, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     found = {}
-    sparse, dense = linear(X, layer.weight, layer.bias), layer(torch.tensor(X.toarray()))
+    sparse, dense = linear(X, layer), layer(torch.tensor(X.toarray()))
     for name, out in {"sparse": sparse, "dense": dense}.items():
         layer.zero_grad()
         out.backward(grad)

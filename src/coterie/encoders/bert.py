@@ -26,7 +26,6 @@ PRODUCTS = {
     "wide": ("intermediate.dense",),
     "narrow": ("output.dense",),
 }
-QUICK = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # questions to torch.cpu
 
 
 class Bert(nn.Module):
@@ -102,12 +101,6 @@ class Bert(nn.Module):
     def _norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
         weight, bias = self.state[f"{name}.weight"], self.state[f"{name}.bias"]
         return F.layer_norm(x, x.shape[-1:], weight, bias, self.eps)
-
-
-def quick_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16 itself; others would imitate it, slowly."""
-    asked = [getattr(torch.cpu, name, None) for name in QUICK]  # absent from some versions
-    return any(ask() for ask in asked if ask is not None)
 
 
 def check_config(config: Any) -> str:

@@ -14,8 +14,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load as parse_tensors
 from torch.nn import functional as F
 
+from ..runtime.precision import quick_bfloat16
 from .base import Encoder, EncoderError, read_settings
-from .bert import Bert, check_config, quick_bfloat16
+from .bert import Bert, check_config
 from .digest import combined, file_digest
 from .tokens import by_length, load_tokenizer, padded
 

@@ -252,7 +252,10 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         if variant and variant not in cls.variants:
             known = ", ".join(filter(None, cls.variants)) or "none"
             raise ValueError(f"{cls.__name__} has no variant {variant!r}; there are: {known}")
-        return cls(**{**published(cls, dataset, variant), **overrides})
+        single: Any = (
+            {"precision": "single"} if hasattr(cls, "precision") else {}
+        )  # as in the papers
+        return cls(**{**single, **published(cls, dataset, variant), **overrides})
 
     # -- helpers ----------------------------------------------------------------------------
     def _after_fit(self) -> None:

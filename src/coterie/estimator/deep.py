@@ -100,6 +100,7 @@ class DeepClusterer(RunFields, Clusterer):
                 checkpoint_seconds=self.checkpoint_seconds,
                 time_budget=seconds(self.settings_.time_budget),
                 empty=getattr(self.settings_, "empty", "keep"),
+                precision=getattr(self.settings_, "precision", "single"),
             )
             engine.head = head if head is None else head.to(rows.device)
             engine.run(plan)
@@ -111,6 +112,8 @@ class DeepClusterer(RunFields, Clusterer):
             return None
         run_only = {f.name for f in dataclasses.fields(self) if f.metadata.get("group") == "run"}
         params = {k: v for k, v in plain_params(self).items() if k not in run_only}
+        if "precision" in params:  # what auto means on this machine
+            params["precision"] = self.settings_.precision
         key = {"method": self.key, "data": fingerprint, "seed": self.seed_, **params}
         checkpoint = Checkpoint(folder, key)
         if self.random_state is None and checkpoint.path.exists():

@@ -124,6 +124,14 @@ class NetworkFields(Fields):
         "relu", "activation of the mlp", choices=tuple(ACTIVATIONS), group="network"
     )
     initializer: str = param("xavier", "starting weights", choices=INITIALIZERS, group="network")
+    precision: str = param(
+        "auto",
+        "of the network's products while it is trained: single, half (bfloat16, for processors "
+        "that have it); auto: single",
+        choices=("auto", "single", "half"),
+        group="training",
+        rule=lambda s: "single",  # until a study of quality speaks for half
+    )
 
 
 class ScheduleFields(Fields):

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..runtime.precision import in_half
 from .conv import Conv
 from .init import INITIALIZERS
 from .mlp import ACTIVATIONS, MLP
@@ -35,9 +36,11 @@ class Pair(nn.Module):
         super().__init__()
         self.encoder, self.decoder = encoder, decoder
 
+    @in_half
     def encode(self, x: torch.Tensor) -> torch.Tensor:
         return self.encoder(x)
 
+    @in_half
     def decode(self, z: torch.Tensor) -> torch.Tensor:
         return self.decoder(z)
 

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn.utils import skip_init
 
+from ..runtime.precision import in_half
 from .init import initialise
 
 
@@ -67,10 +68,15 @@ class Conv(nn.Module):
         return self.to_code, self.from_code
 
     def encode(self, x: torch.Tensor) -> torch.Tensor:  # (b, c, h, w) -> (b, p)
+        return self.to_code(self._down(x))
+
+    @in_half  # not the code: distances are measured in it
+    def _down(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.down:
             x = torch.relu_(layer(x))
-        return self.to_code(x.flatten(1))
+        return x.flatten(1)
 
+    @in_half
     def decode(self, z: torch.Tensor) -> torch.Tensor:  # (b, p) -> (b, c, h, w)
         x = torch.relu_(self.from_code(z)).view(-1, *self.inner)
         for layer in self.up[:-1]:

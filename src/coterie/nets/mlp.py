@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils import skip_init
 
+from ..runtime.precision import in_half
 from .init import initialise
 from .sparse import linear
 
@@ -45,18 +46,24 @@ class MLP(nn.Module):
         initialise(self, initializer, generator)
 
     def encode(self, x: Any) -> torch.Tensor:  # (b, *shape) -> (b, p)
-        if isinstance(x, torch.Tensor):
-            return self._chain(self.encoder, x.flatten(1))
-        h = linear(x, self.encoder[0].weight, self.encoder[0].bias)
-        return self._chain(self.encoder[1:], self._act(h)) if len(self.encoder) > 1 else h
+        if len(self.encoder) > 1:
+            return self.encoder[-1](self._down(x))
+        first = self.encoder[0]
+        return first(x.flatten(1)) if isinstance(x, torch.Tensor) else linear(x, first)
 
-    def decode(self, z: torch.Tensor) -> torch.Tensor:  # (b, p) -> (b, *shape)
-        return self._chain(self.decoder, z).view(-1, *self.shape)
-
-    def _chain(self, layers: nn.ModuleList, h: torch.Tensor) -> torch.Tensor:
-        for layer in layers[:-1]:
+    @in_half  # not the code: distances are measured in it
+    def _down(self, x: Any) -> torch.Tensor:  # (b, *shape) -> (b, last hidden)
+        first = self.encoder[0]
+        h = self._act(first(x.flatten(1)) if isinstance(x, torch.Tensor) else linear(x, first))
+        for layer in self.encoder[1:-1]:
             h = self._act(layer(h))
-        return layers[-1](h)
+        return h
+
+    @in_half
+    def decode(self, z: torch.Tensor) -> torch.Tensor:  # (b, p) -> (b, *shape)
+        for layer in self.decoder[:-1]:
+            z = self._act(layer(z))
+        return self.decoder[-1](z).view(-1, *self.shape)
 
     @property
     def code_layers(self) -> tuple[nn.Module, nn.Module]:

@@ -23,14 +23,14 @@ class _SparseProduct(torch.autograd.Function):
         return torch.from_numpy(ctx.x.T @ grads[0].contiguous().numpy()).T.contiguous(), None
 
 
-def linear(x: Any, weight: Any, bias: Any) -> torch.Tensor:  # CSR (b, d) -> (b, h)
+def linear(x: Any, layer: Any) -> torch.Tensor:  # CSR (b, d) -> (b, h)
     """What a linear layer makes of the rows of a scipy CSR matrix.
 
     An accelerator multiplies filled rows faster than it could fetch the weights to the host.
     """
-    if weight.device.type != "cpu":
-        return torch.nn.functional.linear(dense(x, weight.device), weight, bias)
-    return _SparseProduct.apply(weight, x) + bias
+    if layer.weight.device.type != "cpu":
+        return layer(dense(x, layer.weight.device))
+    return _SparseProduct.apply(layer.weight, x) + layer.bias
 
 
 def dense(x: Any, device: torch.device) -> torch.Tensor:  # CSR (b, d) -> (b, d) float32

@@ -35,6 +35,8 @@ class Cache:
         about |= {f"pretrain_{name}": getattr(s, f"pretrain_{name}") for name in TRAINING}
         about["horizon"] = s.decay_epochs if s.pretrain_schedule != "constant" else None
         about["normalize"] = getattr(s, "normalize", False)
+        if getattr(s, "precision", "single") != "single":
+            about["precision"] = s.precision
         if s.pretrain == "kith":
             about["n_clusters"] = s.n_clusters
         about |= {"changed": changed, "data": fingerprint, "seed": seed}

@@ -7,6 +7,7 @@ tensors and counters, and a resumed run makes the same bits as one that was neve
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import nn
 
 from ..data.chunks import epoch_steps
 from ..math.centers import align, changed_share, reseed_empty
+from ..runtime.precision import half_products
 from ..runtime.processes import World
 from ..runtime.progress import Progress
 from ..runtime.rng import derive, has_own_stream, numpy_rng, reseed, torch_rng
@@ -45,12 +47,13 @@ class Engine(Resuming):
         checkpoint_seconds: float = 30.0,
         time_budget: float | None = None,
         empty: str = "reseed",
+        precision: str = "single",
     ):
         self.device: Any = rows.device  # where network, head and per-row state are
         self.rows, self.network, self.assign = rows, network.to(rows.device), assign
         self.seed, self.world, self.progress = seed, world, progress
         self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
-        self.time_budget, self.empty = time_budget, empty
+        self.time_budget, self.empty, self.precision = time_budget, empty, precision
         self.head: Any = None  # a Head from `init` on
         self.labels: Any = None  # (n,) of the last update
         self.latents: Any = None  # (n, d) from `init` until the network moves
@@ -152,11 +155,12 @@ class Engine(Resuming):
         if self._reseeds:
             reseed(derive(self.seed, self.phase.name, self.step))
         try:
-            if self.phase.train_step:
-                self.phase.train_step(Step(self, index), self.head)
-            else:
-                batch = Batch(self, index, self.phase.augment)
-                self.descend("main", self.phase.loss(batch, self.head), batch.weight)
+            with half_products(self.device) if self.precision == "half" else nullcontext():
+                if self.phase.train_step:
+                    self.phase.train_step(Step(self, index), self.head)
+                else:
+                    batch = Batch(self, index, self.phase.augment)
+                    self.descend("main", self.phase.loss(batch, self.head), batch.weight)
         except Exception:
             self.tally.read()  # a NaN of an earlier step may be the cause, and says more
             raise
