@@ -18,7 +18,8 @@ import torch
 import coterie
 from coterie.metrics import accuracy, nmi
 from coterie.nets import build
-from coterie.runtime.precision import half_products, quick_bfloat16
+from coterie.nets.mlp import half_products
+from coterie.runtime.precision import quick_bfloat16
 from coterie.runtime.rng import torch_rng
 
 METHODS = ("dec", "idec", "dcn", "dkm", "acedec")

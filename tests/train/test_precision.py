@@ -8,8 +8,8 @@ from conftest import KEYS, quick
 from coterie import DEC
 from coterie.estimator.fields import NetworkFields
 from coterie.nets import build
+from coterie.nets.mlp import half_products
 from coterie.registry import get
-from coterie.runtime.precision import half_products
 from coterie.runtime.rng import torch_rng
 
 

@@ -6,10 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..runtime.precision import in_half
 from .conv import Conv
 from .init import INITIALIZERS
-from .mlp import ACTIVATIONS, MLP
+from .mlp import ACTIVATIONS, MLP, in_half
 
 __all__ = ["ACTIVATIONS", "INITIALIZERS", "MLP", "Conv", "Identity", "Pair", "build"]
 

@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn.utils import skip_init
 
-from ..runtime.precision import in_half
 from .init import initialise
+from .mlp import in_half
 
 
 class Conv(nn.Module):

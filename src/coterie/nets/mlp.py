@@ -2,13 +2,16 @@
 
 import itertools
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.utils import skip_init
 
-from ..runtime.precision import in_half
 from .init import initialise
 from .sparse import linear
 
@@ -19,6 +22,35 @@ def leaky_relu(x: torch.Tensor) -> torch.Tensor:
 
 # in place: they only ever see what a layer has just made
 ACTIVATIONS = {"relu": torch.relu_, "leaky_relu": leaky_relu}
+
+
+# Half precision: products of matrices in bfloat16. Weights, their gradients and moments, sums,
+# embeddings, distances and losses stay float32; only what is marked by `in_half` is affected.
+_HALF: ContextVar[str | None] = ContextVar("half", default=None)  # kind of device
+
+
+@contextmanager
+def half_products(device: torch.device) -> Iterator[None]:
+    """Layers marked by `in_half` multiply in bfloat16 inside."""
+    token = _HALF.set(device.type)
+    try:
+        yield
+    finally:
+        _HALF.reset(token)
+
+
+def in_half(layers: Callable) -> Callable:
+    """Mark a function (network, tensor) -> tensor; its result is float32 in any case."""
+
+    @wraps(layers)
+    def run(network, x):
+        kind = _HALF.get()
+        if kind is None:
+            return layers(network, x)
+        with torch.autocast(kind, torch.bfloat16):
+            return layers(network, x).float()
+
+    return run
 
 
 class MLP(nn.Module):

@@ -86,13 +86,6 @@ def has_room(nbytes: int, device: torch.device) -> bool:
     return nbytes <= ROOM * torch.get_device_module(device).mem_get_info(device)[0]
 
 
-def send(t: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A tensor of the host on the device; the host does not wait until it has arrived."""
-    if device.type == "cuda":
-        return t.pin_memory().to(device, non_blocking=True)
-    return t.to(device)
-
-
 def place(module: torch.nn.Module, device: torch.device) -> None:
     """Move a module; what a device has no type for stays on the host."""
     stays = torch.float64 if device.type in NARROW else None

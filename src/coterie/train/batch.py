@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..math.assign import squared_error
-from ..runtime.device import send
 from ..runtime.rng import torch_rng
+from .rows import send
 
 if TYPE_CHECKING:
     from .engine import Engine

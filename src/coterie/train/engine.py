@@ -15,7 +15,7 @@ from torch import nn
 
 from ..data.chunks import epoch_steps
 from ..math.centers import align, changed_share, reseed_empty
-from ..runtime.precision import half_products
+from ..nets.mlp import half_products
 from ..runtime.processes import World
 from ..runtime.progress import Progress
 from ..runtime.rng import derive, has_own_stream, numpy_rng, reseed, torch_rng

@@ -19,7 +19,7 @@ from ..data.chunks import CHUNK_BYTES, chunk_rows, release
 from ..math.graph import neighbours
 from ..math.merge import joint, neighbours_kept, one_hot
 from ..nets.sparse import dense
-from ..runtime.device import CPU, has_room, send, to_numpy
+from ..runtime.device import CPU, has_room, to_numpy
 from ..runtime.rng import numpy_rng
 from .scaling import Scaling
 
@@ -33,6 +33,13 @@ class Ready:
     """Rows whose features need not be computed again."""
 
     features: torch.Tensor  # (b, m)
+
+
+def send(t: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor on the device; the host does not wait until it has arrived."""
+    if device.type == "cuda" and t.device.type == "cpu":
+        return t.pin_memory().to(device, non_blocking=True)
+    return t.to(device)
 
 
 class Rows:
