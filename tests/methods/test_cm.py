@@ -267,7 +267,9 @@ def test_ten_centres_on_five_clusters_merge_in_pairs_because_of_e3():
 # -- restarts ---------------------------------------------------------------------------------
 
 
-def test_batched_restarts_are_the_single_runs(blobs):
+def test_batched_restarts_are_the_single_runs(blobs, monkeypatch):
+    # clusters without rows are numbered last, and a restart that was not chosen is not asked
+    monkeypatch.setattr(CM, "_renumber", lambda self, order: None)
     X = blobs[0]
     settings = {"epochs": 4, "batch_size": 32, "random_state": 3, "init": "random"}
     many = CM(3, n_init=3, **settings).fit(X)

@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
 import coterie
+from conftest import prepared
 from coterie import Kith, Leiden
 from coterie.math import components
 from coterie.math import features as kinds
@@ -167,6 +168,8 @@ class OneBatch:
 
 def small_problem():
     method = Kith(3, direct_heads=2, over_heads=2, hidden=(6,), embedding_dim=4, noise=0.1)
+    method = prepared(method, (5,), n=12)
+    method._labelled = None  # as a fit begins
     z = torch.randn(12, 5, generator=torch.Generator().manual_seed(1)).double()
     features = kinds.Features("table", (5,))
     network = FeatureNet(features, (6, 4), torch.Generator().manual_seed(2)).double()
