@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from PIL import Image
 
 import coterie
@@ -205,10 +206,13 @@ def test_what_only_leads_to_rows_is_told_from_rows(blobs, rows, tmp_path):
         model.fit(blobs[0]).predict("new.png")
 
 
-def test_there_is_no_gpu_path_yet(capsys, rows):
-    with pytest.raises(TypeError, match=r"no parameter 'device': .* a GPU is not used yet"):
-        coterie.DEC(3, device="cuda")
-    assert "a GPU is not used yet" in told(capsys, "fit", rows, "--device", "cuda")
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="there is an accelerator")
+def test_a_device_that_is_not_there_is_told(capsys, rows, blobs):
+    with pytest.raises(ValueError, match=r"device='cuda' is not there; use 'auto', or .*'cpu'"):
+        quick("dec", device="cuda").fit(blobs[0])
+    with pytest.raises(TypeError, match="did you mean device"):
+        coterie.DEC(3, gpu=True)
+    assert "use 'auto'" in told(capsys, "fit", rows, "--clusters", "3", "--device", "cuda")
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

@@ -11,13 +11,13 @@ def closest(word: str, known: Iterable[object]) -> str | None:
     return by_lower[near[0]] if near else None
 
 
-NO_GPU = "coterie runs on the processor, a GPU is not used yet"
-_NO_DEVICE = ("device", "gpu", "cuda", "accelerator")
+ACCELERATORS = ("gpu", "cuda", "accelerator")  # other words for `device`
 
 
 def did_you_mean(word: str, known: Iterable[object]) -> str:
     """``; did you mean X?`` for the closest known word, or nothing."""
-    if str(word).lstrip("-").lower() in _NO_DEVICE:
-        return f": {NO_GPU}; leave it out"
-    near = closest(word, known)
+    known = [str(choice) for choice in known]
+    plain = str(word).lstrip("-").lower()
+    device = [choice for choice in known if choice.lstrip("-") == "device"]
+    near = device[0] if device and plain in ACCELERATORS else closest(word, known)
     return f"; did you mean {near}?" if near else ""
