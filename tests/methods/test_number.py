@@ -174,7 +174,9 @@ def test_fit_and_select_k_say_the_number(five, tmp_path, capsys):
     assert cli.main(words.split()) == 0
     said = capsys.readouterr().out
     assert "found: 5 clusters" in said and "5 of 5 clusters used" in said
-    assert "the method found 5 clusters" in (tmp_path / "run" / "report.html").read_text()
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "the method found 5 clusters" in page
+    assert "clusters, found" in page and "as asked for" not in page
     assert cli.main(["fit", "--resume", "--out", str(tmp_path / "run")]) == 0
     again = f"fit --config {tmp_path / 'run'} --out {tmp_path / 'again'} --quiet"
     assert cli.main(again.split()) == 0

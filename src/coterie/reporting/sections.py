@@ -26,10 +26,12 @@ CLASSES = 40  # columns of the table against known labels
 
 def tiles(facts, model):
     """Five numbers for the first glance."""
-    asked = (
-        f"clusters of {facts.k} asked for" if facts.used != facts.k else "clusters, as asked for"
-    )
-    out = [{"value": facts.used, "name": asked}]
+    found = getattr(model, "n_clusters", None) == "auto"
+    if facts.used != facts.k:
+        name = f"clusters of {facts.k} {'found' if found else 'asked for'}"
+    else:
+        name = "clusters, found" if found else "clusters, as asked for"
+    out = [{"value": facts.used, "name": name}]
     sizes = facts.sizes[facts.sizes > 0]
     spread = f"{percent(sizes.min() / facts.n)} – {percent(sizes.max() / facts.n)}"
     out.append({"value": spread, "name": "smallest to largest"})
