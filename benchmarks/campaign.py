@@ -13,16 +13,19 @@ import argparse
 import hashlib
 import shutil
 import time
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 import coterie
+from coterie.registry import get
 from coterie.research.bench.campaign import run_campaign
 from coterie.research.bench.ledger import Ledger
 from coterie.research.papers import find, read_all
 from coterie.research.papers.cells import Book
-from coterie.research.papers.jobs import loader, slots
+from coterie.research.papers.jobs import known, loader, slots
 
+HALF = {"precision": "half"}
 DEEP = ("AE+KM", "CNET r", "CNET p", "DKM r", "DKM p", "DEC p", "IDEC p", "DCN p")
 RANDOM = ("DEC r", "IDEC r", "DCN r")
 DKM = ("AE-KM", "DKM a", "DKM p", "DCN p", "IDEC p", "DCN np", "IDEC np")
@@ -120,6 +123,12 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="only runs whose text begins with one of A,B,..."
     )
+    parser.add_argument(
+        "--precision",
+        choices=("single", "half"),
+        default="single",
+        help="half: products in bfloat16, told in the ledger and marked in tables",
+    )
     parser.add_argument("--dry", action="store_true", help="print the list and stop")
     args = parser.parse_args()
     papers, new = read_all(), Ledger(args.out / "ledger.jsonl")
@@ -127,6 +136,8 @@ def main() -> None:
     skip, only = ([w for w in text.split(",") if w] for text in (args.skip, args.only))
     jobs = [job for job in jobs if not any(word in str(job) for word in skip)]
     jobs = [job for job in jobs if not only or str(job).startswith(tuple(only))]
+    if args.precision == "half":
+        jobs = [replace(job, settings=job.settings | known(get(job.method), HALF)) for job in jobs]
     if args.dry:
         print(*jobs, sep="\n")
         return

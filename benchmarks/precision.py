@@ -2,9 +2,11 @@
 
     COTERIE_DATA=FOLDER python benchmarks/precision.py --steps
     COTERIE_DATA=FOLDER python benchmarks/precision.py --datasets usps reuters_r8 --seeds 3
+    COTERIE_DATA=FOLDER python benchmarks/precision.py --paper --methods dekm cnet:r dkm:p
 
 --steps times training steps of bare autoencoders of several sizes. Otherwise each method is fitted
 in single and in half precision, in turns, with one thread; times are those of the processor.
+--paper fits with the published settings of the data set.
 """
 
 import argparse
@@ -90,11 +92,17 @@ def show_steps(steps: int, rounds: int) -> list[dict]:
     return found
 
 
-def fit(key: str, X, y, seed: int, precision: str, changes: dict) -> dict:
-    cls = coterie.list_methods()[key]
-    model = cls(len(np.unique(y)), random_state=seed, precision=precision, device="cpu", **changes)
+def fit(key: str, data, seed: int, precision: str, changes: dict, paper: bool) -> dict:
+    name, _, variant = key.partition(":")
+    cls, y = coterie.list_methods()[name], data.labels
+    given = {"random_state": seed, "precision": precision, "device": "cpu"} | changes
+    if paper:
+        model = cls.paper(data.name, variant=variant or None, **given)
+        model.set_params(n_clusters=len(np.unique(y)))
+    else:
+        model = cls(len(np.unique(y)), **given)
     begin = time.process_time()
-    model.fit(X)
+    model.fit(data.X)
     took = time.process_time() - begin
     epochs = sum(r["phase"] in ("pretrain", "train") for r in model.history_)
     scores = {"acc": accuracy(y, model.labels_), "nmi": nmi(y, model.labels_)}
@@ -110,7 +118,7 @@ def show_fits(args) -> list[dict]:
             runs = {"single": [], "half": []}
             for seed in range(args.seeds):
                 for precision, done in runs.items():
-                    told = fit(key, data.X, data.labels, seed, precision, changes)
+                    told = fit(key, data, seed, precision, changes, args.paper)
                     done.append(told)
                     found.append(
                         {"data": name, "method": key, "seed": seed, "precision": precision} | told
@@ -134,6 +142,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--settings", default="{}", help="parameters of all methods, as JSON")
+    parser.add_argument("--paper", action="store_true", help="published settings")
     parser.add_argument("--out", help="write all figures to this file")
     args = parser.parse_args()
     torch.set_num_threads(1)

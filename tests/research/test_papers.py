@@ -195,6 +195,18 @@ def test_a_run_counts_only_under_the_settings_of_the_protocol():
     assert Book([longer]).cell(slot, "paper").runs == []
 
 
+def test_half_precision_fills_a_cell_and_is_marked():
+    paper, item, slot = slot_of("cnet:table3", "CNET r", "mnist")
+    run = made_up(slot, 0)
+    assert run["params"]["precision"] == "single"
+    half = run | {"params": run["params"] | {"precision": "half"}}
+    cell = Book([half]).cell(slot, "paper", exact=True)
+    assert cell.half and not cell.changed and not Book([run]).cell(slot, "paper").half
+    table = tables.build(paper, item, Book([half]))
+    texts = [c.text for line in table.blocks[0].lines for c in line.cells]
+    assert any("½" in text for text in texts) and "bfloat16" in render.legend(table)
+
+
 def test_restarts_of_one_fit_count_as_runs_and_are_marked():
     paper, item, slot = slot_of("cnet:table1", "CM r", "usps")
     lines = [made_up(slot, i) for i in range(3)]

@@ -28,6 +28,11 @@ class Cell:
     instead: bool = False  # defaults where nothing is published
     batched: bool = False  # restarts of one fit
 
+    @property
+    def half(self) -> bool:
+        """Whether a run's network multiplied in half precision."""
+        return any((run["params"] or {}).get("precision") == "half" for run in self.runs)
+
     def values(self, metric: str, row: Row, paper: Paper) -> list[float]:
         found = (figure(run, metric, row, paper) for run in self.runs)
         return [value for value in found if value is not None]
@@ -104,8 +109,9 @@ def differences(params: dict, wanted: dict) -> dict:
     """Values of `params` that are not as wanted; names of one side do not count.
 
     A line of one restart is one run, whatever the number of restarts that were fitted with it.
+    Half precision is how a run was made and not what was asked: a table marks it.
     """
-    skip = {"n_init"} if "restart" in params else set()
+    skip = {"n_init", "precision"} if "restart" in params else {"precision"}
     return {k: v for k, v in params.items() if k in wanted and wanted[k] != v and k not in skip}
 
 

@@ -44,8 +44,11 @@ class PaperJob(Job):
     def estimator(self, n_clusters: int):
         if self.profile != "paper":
             return super().estimator(n_clusters)
+        cls = get(self.method)
         own: dict[str, Any] = {"n_clusters": n_clusters, "random_state": self.seed}
-        return get(self.method)(**{**self._published(), **own, **self.settings})
+        own |= self.settings
+        own = known(cls, {"precision": "single"}) | self._published() | own
+        return cls(**own)
 
     def _published(self) -> dict:
         cls, found = get(self.method), ""

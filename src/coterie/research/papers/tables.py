@@ -21,6 +21,7 @@ MARKS = {
     "§": "nothing published for this data set: our defaults",
     "¶": "restarts of one batched fit: own starts, the same order of rows for all, so the spread "
     "and the t-test leave out what that order does",
+    "½": "products in half precision (bfloat16)",
     "°": "the paper quotes this figure",
     "?": "missing or doubtful in the source",
 }
@@ -187,7 +188,7 @@ def _cell(paper, item: Item, row: Row, column: tuple, found: dict, marks, places
     at = (row.label, data.key, metric, form)
     text += "*" if at in marks["star"] else ""
     text += ("†" if data.stand_in else "") + ("‡" if cell.changed else "")
-    text += "¶" if cell.batched else ""
+    text += ("¶" if cell.batched else "") + ("½" if cell.half else "")
     text += "§" if cell.instead and row.profile != "default" else ""
     return Text(text, at in marks["bold"], at in marks["underline"])
 
