@@ -334,7 +334,8 @@ def test_the_least_ambiguous_restart_is_kept_and_all_scores_are_saved(blobs, tmp
 @pytest.mark.parametrize("seed, best", [(2, 0), (3, 1)])
 def test_cnet_repeats_itself_and_keeps_the_least_ambiguous_run(seed, best, blobs):
     X = blobs[0]
-    model = CNet(3, random_state=seed, **{**CNet.tiny, "n_init": 2}).fit(X)
+    quick = CNet.tiny | {"n_init": 2, "time_budget": "1h"}  # half an hour each
+    model = CNet(3, random_state=seed, **quick).fit(X)
     assert len(model.restart_scores_) == 2 and model.checkpoint_dir is None
     assert np.argmin(model.restart_scores_) == best
     one = CNet(3, random_state=seed, **CNet.tiny).fit(X)

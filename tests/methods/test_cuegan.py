@@ -224,11 +224,11 @@ def test_a_given_prior_is_what_the_generator_is_fed(monkeypatch, blobs):
 
 
 def test_invariances_reach_critic_and_classifier_alone(monkeypatch, digit_images):
-    from coterie.methods.cuegan import method
+    from coterie.methods.cuegan import turns
 
-    seen, affine = [], method.affine
+    seen, affine = [], turns.affine
     monkeypatch.setattr(
-        method, "affine", lambda x, g, **how: seen.append(len(x)) or affine(x, g, **how)
+        turns, "affine", lambda x, g, **how: seen.append(len(x)) or affine(x, g, **how)
     )
     settings = {**TINY, "steps": 2, "n_critic": 2, "n_class": 1}
     CueGAN(3, **settings, augment="affine", brightness=0.1, contrast=0.1, noise=0.05).fit(
@@ -281,7 +281,7 @@ def test_cross_entropy_bounds_the_entropy():
 def test_stairs_of_eta_are_thirtieths_of_the_whole_training(monkeypatch, blobs):
     every = []
     monkeypatch.setattr(
-        "coterie.methods.cuegan.method.staircase", lambda eta, g, n, t: every.append(n) or eta
+        "coterie.methods.cuegan.turns.staircase", lambda eta, g, n, t: every.append(n) or eta
     )
     CueGAN(3, **{**TINY, "steps": 60}).fit(blobs[0])  # an epoch has 4 steps, which must not matter
     assert set(every) == {2}

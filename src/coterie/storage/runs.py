@@ -8,26 +8,22 @@ A run that replaces another grows in the subfolder ``.coterie-new`` and is moved
 """
 
 import contextlib
-import csv
 import dataclasses
 import json
 import os
 import shutil
-import tomllib
 import warnings
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from . import swap
-from .atomic import TEMP, atomic, plain, read_bytes, sweep, to_toml, write_atomic
+from .atomic import TEMP, atomic, plain, sweep, to_toml, write_atomic
 from .locks import RunError, locked
 from .products import EmbeddingFile, labels_csv
-from .seals import digest, digest_of
+from .run import FORMAT, Run, peek, write_run_toml
+from .seals import digest_of
 
-FORMAT = 2  # 1 had no digests
 PRODUCTS = (
     "labels.csv",
     "embedding.npy",
@@ -42,75 +38,6 @@ PRODUCTS = (
 )
 MOST_THREADS = 1024
 MODEL = ("model.json", "model.safetensors", "recipe.json", "recipe.safetensors")  # for predict
-
-
-@dataclass
-class Run:
-    """A finished run; read it with `coterie.runs.read`.
-
-    ``meta`` holds run.toml: method, params, seed, threads, data, versions, seconds and scores.
-    """
-
-    path: Path
-    meta: dict = field(default_factory=dict)
-
-    @cached_property
-    def table(self) -> list[list[str]]:
-        self.verify("labels.csv")
-        path, as_is = self.path / "labels.csv", "surrogateescape"  # see labels_csv
-        with open(path, newline="", encoding="utf-8", errors=as_is) as file:
-            return list(csv.reader(file))[1:]
-
-    @property
-    def ids(self) -> list[str]:
-        return [row[0] for row in self.table]
-
-    @property
-    def labels(self) -> np.ndarray:
-        return np.array([int(row[1]) for row in self.table])
-
-    @property
-    def confidence(self) -> np.ndarray:
-        return np.array([float(row[2] or "nan") for row in self.table])
-
-    @property
-    def embedding(self) -> np.ndarray:
-        self.verify("embedding.npy")
-        return np.load(self.path / "embedding.npy", mmap_mode="r", allow_pickle=False)
-
-    @property
-    def history(self) -> list[dict]:
-        self.verify("history.jsonl")
-        lines = (self.path / "history.jsonl").read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-
-    def verify(self, *names: str) -> None:
-        """Refuse files that are not what was written: those named, or all.
-
-        Runs of format 1 have no digests, and are taken as they are.
-        """
-        known = self.meta.get("files")
-        if known is None:
-            return
-        for name in names or known:
-            path = self.path / name
-            found = digest_of(path) if path.is_file() else None
-            if found != known.get(name):
-                what = "is missing" if found is None else "is not what was written there"
-                raise RunError(
-                    f"{path} {what}: its digest is {found}, not {known.get(name)}. Restore it from "
-                    "a copy, write it again, or fit again with --overwrite"
-                )
-
-    def add(self, name: str) -> None:
-        """Vouch for a file that was written into the folder after the fit."""
-        if "files" not in self.meta:
-            return
-        with locked(self.path):
-            if peek(self.path) != self.meta:
-                raise RunError(f"{self.path} was replaced by another process; try again")
-            self.meta["files"][name] = digest_of(self.path / name)
-            _write_run_toml(self.path, self.meta)
 
 
 def read(path) -> Run:
@@ -132,30 +59,6 @@ def read(path) -> Run:
     if working != path:
         warnings.warn(f"a fit that shall replace {path} is not finished yet", stacklevel=2)
     return Run(path, meta)
-
-
-def peek(path) -> dict | None:
-    """The run.toml of a folder, finished or not; None when the folder is no coterie run."""
-    file = Path(path) / "run.toml"
-    try:
-        content = read_bytes(file)
-        meta = tomllib.loads(content.decode())
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
-        return None
-    if "coterie_run" not in meta or "status" not in meta:
-        return None
-    found, stored = meta["coterie_run"], meta.pop("seal", None)
-    if not isinstance(found, int) or found > FORMAT:
-        raise RunError(
-            f"{path} has run format {found} but this version reads up to {FORMAT}; "
-            "install a newer coterie"
-        )
-    if (stored or found > 1) and stored != digest(content.partition(b"\n")[2]):
-        raise RunError(
-            f"{file} is damaged: its digest does not match. Restore it from a copy, or fit again "
-            "into another folder"
-        )
-    return meta
 
 
 def working_folder(path) -> Path:
@@ -204,7 +107,7 @@ def writing(path, meta: dict, *, resume: bool = False, overwrite: bool = False, 
         for place in (path, folder, folder / "checkpoint"):
             sweep(place)
         try:
-            _write_run_toml(folder, meta, coterie_run=FORMAT, status="running")
+            write_run_toml(folder, meta, coterie_run=FORMAT, status="running")
             yield folder
             if folder != path:
                 swap.commit(folder, drop=(*PRODUCTS, "checkpoint"))
@@ -244,7 +147,7 @@ def finish(folder, estimator, dataset, meta: dict, outcome=None):
     lines = "".join(json.dumps(record, default=plain) + "\n" for record in history)
     write_atomic(folder / "history.jsonl", lines.encode())
     made = {name: digest_of(folder / name) for name in PRODUCTS if (folder / name).exists()}
-    _write_run_toml(folder, meta | {"files": made}, coterie_run=FORMAT, status="done")
+    write_run_toml(folder, meta | {"files": made}, coterie_run=FORMAT, status="done")
     shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # nothing is left to resume
 
 
@@ -285,12 +188,6 @@ def _check_same_run(path: Path, old: dict | None, meta: dict):
         was, now = (to_toml({name: m.get(name)}) for m in (old, meta))
         if was != now:
             raise RunError(f"{path} holds another run by now: {name} differs; choose another --out")
-
-
-def _write_run_toml(folder: Path, meta: dict, **first):
-    """The digest of all that follows stands in the first line."""
-    text = to_toml(first | meta).encode("utf-8", "replace")
-    write_atomic(folder / "run.toml", f'seal = "{digest(text)}"\n'.encode() + text)
 
 
 def _withdraw(path: Path, folder: Path, present: set[str], hopeless: bool):

@@ -7,37 +7,30 @@ import numpy as np
 import torch
 
 from ...estimator.params import param
-from ...math.assign import squared_distances, squared_error
+from ...math.assign import squared_error
 from ...math.axes import (
     InSpace,
-    axis_scatter,
     betas,
     gates,
-    logits,
     masked,
     nearest,
-    random_rotation,
     rotated,
-    settle,
     space_map,
     unrotated,
-    whitening,
 )
-from ...math.centers import cluster_sums, kmeans, running_mean
-from ...math.subspace import beta_optimum
-from ...runtime.device import wide
+from ...math.centers import cluster_sums, running_mean
 from ...train.batch import Batch, Step, Terms
 from ...train.head import Head
 from ...train.objective import Objective
 from ...train.plan import Call, Phase
 from ...train.settings import Settings
-from ...train.view import Context, View
+from ...train.view import View
 from ..dcn import DCNObjective
 from ..dec import DECObjective
 from ..dekm import DEKMObjective
 from ..dkm import DKMObjective
 from .spaces import TwoSpaces
-from .start import space_phase
+from .start import HELD, first_head, hold_scale, space_phase
 
 OBJECTIVES = {
     "dcn": DCNObjective,
@@ -46,8 +39,6 @@ OBJECTIVES = {
     "dkm": DKMObjective,
     "dekm": DEKMObjective,
 }
-START_ROWS = 20_000  # rows that the start is settled on, at most
-HELD = ("dec", "idec", "dekm")  # objectives that say nothing about beta; see the class
 
 
 class ACeDeC(TwoSpaces):
@@ -149,52 +140,12 @@ class ACeDeC(TwoSpaces):
         return OBJECTIVES[settings.objective](settings.n_clusters, n_init=restarts)
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        k, d = self.n_clusters, latents.shape[1]
-        if self.start == "settled":
-            frame = whitening(latents)
-            white = (latents - latents.mean(0)) @ frame[0]
-            some = np.sort(rng.permutation(len(latents))[:START_ROWS])
-            # among many axes half of them are seldom the right ones
-            starts = max(self.n_init, d)
-            V, beta, centers = settle(white[some], k, rng, starts)
-            labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
-            return self.make_head(latents, labels, frame, V, rng)
-        eye = torch.eye(d, dtype=latents.dtype, device=latents.device)
-        frame, V = (eye, eye.clone()), random_rotation(d, rng).to(latents)
-        half = latents @ V[:, : max(1, d // 2)]
-        labels = kmeans(half, k, rng=rng, n_init=self.n_init).labels
-        return self.make_head(latents, labels, frame, V, rng)
-
-    def make_head(self, z, labels, frame, V, rng) -> Head:  # (n, d), (n,), 2 of (d, d), (d, d)
-        """Centres of the labels, the best beta for them, and the objective's own tensors."""
-        inner = self.objective_.init_head(z, rng)
-        kinds = {k: {n: getattr(inner, n).data for n in names} for k, names in inner.kinds.items()}
-        sums, counts = cluster_sums(z, labels, self.n_clusters)
-        centers = sums / counts[:, None].clamp_min(1)
-        beta = beta_optimum(*axis_scatter(z, labels, centers, frame[0] @ V))
-        kinds["param" if "centers" in kinds["param"] else "state"]["centers"] = centers
-        kinds["param"] |= {"V": V, "b": logits(beta)}
-        kinds["state"] |= {"frame": frame[0], "unframe": frame[1], "shared": z.mean(0)}
-        kinds["state"] |= {"counts": counts, "spread": torch.zeros_like(V)}
-        if self.objective in HELD:
-            kinds["state"]["held"] = frame[0] @ (V * beta)
-        head = Head(kinds["param"], kinds["state"], kinds["rows"])
-        self._hold_scale(z, head)
-        return head
-
-    def _hold_scale(self, z: torch.Tensor, head: Head) -> None:  # (n, d)
-        """Stretch or shrink the frame until the codes vary in it as much as the rows do."""
-        held = self.held_variance * self.settings_.sampled_variance
-        seen = float(((z - z.mean(0)) @ head.frame).square().mean(0).sum())
-        if self.start == "settled" and seen > 0 and held > 0:
-            factor = (held / seen) ** 0.5
-            head.frame.mul_(factor)
-            head.unframe.div_(factor)
+        return first_head(self, latents, rng)
 
     def training(self) -> list[Phase | Call]:
         hooks: dict[str, Any] = {"train_step": self.train_step, "update": self.update}
         train = self.phase("train", self.settings_.epochs, **hooks)
-        plan: list[Phase | Call] = [train, Call(self._finish, "finish")]
+        plan: list[Phase | Call] = [train, Call(self.finish_spaces, "finish")]
         return plan if self.start == "settled" else [*space_phase(self), *plan]
 
     # -- training ---------------------------------------------------------------------------
@@ -265,7 +216,7 @@ class ACeDeC(TwoSpaces):
     def update(self, view: View, head: Head) -> torch.Tensor:
         """The objective's own update in the space; means and counts over all rows."""
         z = view.latents
-        self._hold_scale(z, head)
+        hold_scale(self.settings_, z, head)
         W = space_map(head).detach()
         seen: Any = InSpace(head, centers=head.centers.data @ W)
         labels: Any = self.objective_.update(z @ W, seen, view.rng, view.done)
@@ -278,17 +229,6 @@ class ACeDeC(TwoSpaces):
         head.counts.copy_(counts)
         head.shared.copy_(z.mean(0))
         return labels
-
-    def _finish(self, context: Context) -> None:
-        """State of the finished network; axes in the order of their beta, clusters first."""
-        head = context.head
-        with torch.no_grad():
-            order = torch.argsort(head.b, descending=True, stable=True)
-            head.V.copy_(head.V[:, order].clone())
-            head.b.copy_(head.b[order].clone())
-            context.labels = self.update(context, head)
-            u = rotated(context.latents - head.shared, head).to(wide(context.device))
-            head.spread.copy_(u.T @ u / len(u))
 
     # -- the result -------------------------------------------------------------------------
     def _weight(self, z: torch.Tensor) -> float:

@@ -7,7 +7,8 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ...math.axes import CLUSTER_AXIS, betas, masked, rotated, unrotated
-from ...runtime.device import on_host, to_numpy
+from ...runtime.device import on_host, to_numpy, wide
+from ...train.view import Context
 from ..autoencoder import JointClusterer
 
 SPACES = ("embedding", "full", "cluster", "shared")
@@ -21,6 +22,17 @@ class TwoSpaces(JointClusterer):
     """
 
     keeps_decoder = True
+
+    def finish_spaces(self, context: Context) -> None:
+        """State of the finished network; axes in the order of their beta, clusters first."""
+        head = context.head
+        with torch.no_grad():
+            order = torch.argsort(head.b, descending=True, stable=True)
+            head.V.copy_(head.V[:, order].clone())
+            head.b.copy_(head.b[order].clone())
+            context.labels = self.update(context, head)
+            u = rotated(context.latents - head.shared, head).to(wide(context.device))
+            head.spread.copy_(u.T @ u / len(u))
 
     def _after_fit(self) -> None:
         self.beta_ = to_numpy(betas(self.head_))  # (d,) descending

@@ -1,4 +1,4 @@
-"""The start of ACe/DeC's paper: V and beta by gradient on a fixed network, then k-means in them."""
+"""How ACe/DeC finds its first space and its first centres, by either start."""
 
 from typing import TYPE_CHECKING
 
@@ -6,19 +6,89 @@ import numpy as np
 import torch
 from torch import nn
 
-from ...math.assign import squared_error
-from ...math.axes import rotated, space_map, unrotated
-from ...math.centers import kmeans
+from ...math.assign import squared_distances, squared_error
+from ...math.axes import (
+    axis_scatter,
+    logits,
+    random_rotation,
+    rotated,
+    settle,
+    space_map,
+    unrotated,
+    whitening,
+)
+from ...math.centers import cluster_sums, kmeans
+from ...math.subspace import beta_optimum
 from ...train.batch import Step
 from ...train.head import Head
 from ...train.plan import Call, Phase, init_head
+from ...train.settings import Settings
 from ...train.view import Context
 
 if TYPE_CHECKING:
     from .method import ACeDeC
 
 
+START_ROWS = 20_000  # rows that the start is settled on, at most
+HELD = ("dec", "idec", "dekm")  # objectives that say nothing about beta; see `ACeDeC`
+Frame = tuple[torch.Tensor, torch.Tensor]  # a fixed linear map of the codes and its inverse
+
+
+def first_head(method: "ACeDeC", z: torch.Tensor, rng: np.random.Generator) -> Head:  # (n, d)
+    """Start "settled": closed forms on whitened codes; "random": k-means on random axes."""
+    s, d = method.settings_, z.shape[1]
+    if s.start == "settled":
+        frame = whitening(z)
+        white = (z - z.mean(0)) @ frame[0]
+        some = np.sort(rng.permutation(len(z))[:START_ROWS])
+        # among many axes half of them are seldom the right ones
+        V, beta, centers = settle(white[some], s.n_clusters, rng, n_init=max(s.n_init, d))
+        labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
+        return make_head(method, z, labels, frame, V, rng)
+    eye = torch.eye(d, dtype=z.dtype, device=z.device)
+    frame, V = (eye, eye.clone()), random_rotation(d, rng).to(z)
+    half = z @ V[:, : max(1, d // 2)]
+    labels = kmeans(half, s.n_clusters, rng=rng, n_init=s.n_init).labels
+    return make_head(method, z, labels, frame, V, rng)
+
+
+def make_head(
+    method: "ACeDeC",
+    z: torch.Tensor,  # (n, d)
+    labels: torch.Tensor,  # (n,)
+    frame: Frame,
+    V: torch.Tensor,  # (d, d)
+    rng: np.random.Generator,
+) -> Head:
+    """Centres of the labels, the best beta for them, and the objective's own tensors."""
+    s, inner = method.settings_, method.objective_.init_head(z, rng)
+    kinds = {k: {n: getattr(inner, n).data for n in names} for k, names in inner.kinds.items()}
+    sums, counts = cluster_sums(z, labels, s.n_clusters)
+    centers = sums / counts[:, None].clamp_min(1)
+    beta = beta_optimum(*axis_scatter(z, labels, centers, frame[0] @ V))
+    kinds["param" if "centers" in kinds["param"] else "state"]["centers"] = centers
+    kinds["param"] |= {"V": V, "b": logits(beta)}
+    kinds["state"] |= {"frame": frame[0], "unframe": frame[1], "shared": z.mean(0)}
+    kinds["state"] |= {"counts": counts, "spread": torch.zeros_like(V)}
+    if s.objective in HELD:
+        kinds["state"]["held"] = frame[0] @ (V * beta)
+    head = Head(kinds["param"], kinds["state"], kinds["rows"])
+    hold_scale(s, z, head)
+    return head
+
+
+def hold_scale(s: Settings, z: torch.Tensor, head: Head) -> None:  # (n, d)
+    """Stretch or shrink the frame until the codes vary in it as much as the rows do."""
+    held = s.held_variance * s.sampled_variance
+    seen = float(((z - z.mean(0)) @ head.frame).square().mean(0).sum())
+    if s.start == "settled" and seen > 0 and held > 0:
+        factor = (held / seen) ** 0.5
+        head.frame.mul_(factor)
+        head.unframe.div_(factor)
+
+
 def space_phase(method: "ACeDeC") -> list[Phase | Call]:
+    """Start "random", as in the paper: V and beta by gradient, then k-means in their space."""
     optim = method.optim(lr=method.space_lr, schedule="onecycle")
 
     def alone(network: nn.Module, head: Head) -> dict:
@@ -41,7 +111,7 @@ def space_phase(method: "ACeDeC") -> list[Phase | Call]:
             u = z @ space_map(head).detach()
             found = kmeans(u, method.n_clusters, rng=rng, n_init=method.n_init)
             frame = head.frame, head.unframe
-            return method.make_head(z, found.labels, frame, head.V.data, rng)
+            return make_head(method, z, found.labels, frame, head.V.data, rng)
 
         init_head(make, "recluster").function(context)
 

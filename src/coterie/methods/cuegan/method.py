@@ -1,52 +1,32 @@
 """CueGAN: the cluster is the precise feature from which a generator can rebuild the data."""
 
 import warnings
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, linear
+from torch.nn.functional import linear
 
 from ...data.chunks import epoch_steps
 from ...estimator.params import param
 from ...math.assign import log_odds
-from ...math.augment import affine, feature_noise, jitter, recolour
 from ...math.gan import (
     check_range,
-    critic_terms,
     diverged,
-    draw_clusters,
-    eased,
-    follow_,
-    generator_terms,
-    learn_prior_,
     prior_shares,
-    staircase,
 )
-from ...math.losses import gradient_penalty, interpolate_rows
 from ...nets.gan import GAN
-from ...train.batch import Batch, Step
 from ...train.head import Head
-from ...train.optim import Optim
 from ...train.plan import Call, Phase, init_head
 from ...train.rows import Rows
 from ...train.settings import Settings
-from .sampling import Sampling
+from .turns import STAIRS, Turns, length_of
 
-LEARN_AFTER = 0.5  # share of the steps before a prior is learned from what the ids mean by then
-STAIRS = 30  # steps of eta in the paper: 900,000 / 30,000, and for ORL 30,000 / 1,000
 DENSE = {"net": "mlp", "hidden": (512, 512), "steps": 40_000}  # for small images
 NETS, ENDS = ("auto", "conv", "mlp"), ("auto", "sigmoid", "tanh", "linear")
 
 
-def _length(s: Any) -> int:
-    """Generator steps of a training."""
-    return max(1, round(s.epochs * epoch_steps(s.n, s.batch_size)))
-
-
-class CueGAN(Sampling):
+class CueGAN(Turns):
     """A WGAN whose generator is told a cluster id, and a classifier that must recover the id.
 
     Critic: L_D = E D(fake) - E D(real) + 100 E(|grad D| - 1)^2. Classifier: cross-entropy of the
@@ -142,7 +122,7 @@ class CueGAN(Sampling):
         None,
         "steps per stair; None: a thirtieth of all",
         ge=1,
-        rule=lambda s: max(1, _length(s) // STAIRS),
+        rule=lambda s: max(1, length_of(s) // STAIRS),
     )
     eta_wait: float = param(
         0.0, "share of the steps at eta 0; eta then rises for as long", ge=0, le=0.5
@@ -237,9 +217,8 @@ class CueGAN(Sampling):
 
     def plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         s = self.settings_
-        self._length = _length(s)
-        epochs = (self._length - 0.5) / epoch_steps(s.n, s.batch_size)  # the engine rounds up
-        hooks = {"train_step": self.train_step, "optimizers": self._optimizers}
+        epochs = (length_of(s) - 0.5) / epoch_steps(s.n, s.batch_size)  # the engine rounds up
+        hooks = {"train_step": self.train_step, "optimizers": self.optimizers}
         return [init_head(self.init_head), self.phase("train", epochs, **hooks)]
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, f) -> (n, k)
@@ -248,104 +227,6 @@ class CueGAN(Sampling):
 
     def fit_of(self, scores: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
         return log_odds(scores.softmax(1))  # logits of a classifier, no densities
-
-    # -- turns ------------------------------------------------------------------------------
-    def train_step(self, step: Step, head: Head) -> None:
-        """Critic, classifier, generator (algorithm 1)."""
-        late = self.double_after is not None and step.step >= self.double_after * self._length
-        n_critic, n_class = self.n_critic * (1 + late), self.n_class * (1 + late)
-        for turn in range(n_critic):
-            self._critic_turn(step, head, turn, n_critic)
-        for turn in range(n_class):
-            self._classifier_turn(step, head, turn, n_class)
-        self._generator_turn(step, head)
-        self._follow(step, head)
-
-    def _critic_turn(self, step: Step, head: Head, turn: int, turns: int) -> None:
-        network, batch = step.network, step.draw(self.batch_size, turn)
-        with torch.no_grad():
-            fake, _, weight = self._fakes(step, head, "critic", turn)
-            both = self._seen(torch.cat([batch.clean, fake]), step, "critic", turn)
-        real, fake = both.split(len(fake))
-        share, _ = step.part(torch.rand(self.batch_size, generator=step.stream("share", turn)))
-        penalty = gradient_penalty(network.critique, interpolate_rows(real, fake, share))
-        d_real, d_fake = network.critique(both).split(len(fake))
-        terms = critic_terms(d_real, d_fake, penalty, self.settings_.penalty)
-        step.log({"earth_mover": -terms["critic"]}, weight, turns)
-        # one optimizer step on the whole loss: a penalty on its own would need a second message
-        step.optimize("critic", terms, weight, turns)
-        if turn == turns - 1 and step.step >= LEARN_AFTER * self._length:
-            self._learn_prior(batch, head)
-
-    def _classifier_turn(self, step: Step, head: Head, turn: int, turns: int) -> None:
-        with torch.no_grad():
-            fake, clusters, weight = self._fakes(step, head, "classifier", turn)
-            fake = self._seen(fake, step, "classifier", turn)
-        logits = linear(step.network.classifier(fake), head.weight, head.bias)
-        terms = {"classifier": cross_entropy(logits, clusters)}
-        step.optimize("classifier", terms, weight, turns)
-
-    def _generator_turn(self, step: Step, head: Head) -> None:
-        network = step.network
-        fake, clusters, weight = self._fakes(step, head, "generator")
-        fake = self._seen(fake, step, "generator")
-        logits = linear(network.classifier(fake), head.weight, head.bias)
-        s = self.settings_
-        eta = staircase(s.eta, s.eta_growth, s.eta_every, step.step)
-        eta *= eased(step.step / self._length, self.eta_wait)
-        terms = generator_terms(network.critique(fake), logits, clusters, eta)
-        bound = cross_entropy(logits.detach(), clusters)
-        right = (logits.argmax(1) == clusters).float().mean()
-        step.log({"entropy_bound": bound, "fake_accuracy": right}, weight)
-        step.optimize("generator", terms, weight)
-
-    def _fakes(
-        self, step: Step, head: Head, *keys: Any
-    ) -> tuple[torch.Tensor, torch.Tensor, float]:
-        """This process's generated rows, the clusters asked for, and their weight in the batch."""
-        stream, b = step.stream("fake", *keys), self.batch_size
-        clusters = draw_clusters(head.prior, b, stream)
-        noise, weight = step.part(torch.randn(b, self.settings_.n_noise, generator=stream))
-        clusters, _ = step.part(clusters)
-        return step.network.generator(self._inputs(clusters, noise)), clusters, weight
-
-    def _seen(self, x: torch.Tensor, step: Step, *keys: Any) -> torch.Tensor:
-        """What critic and classifier see of rows: changed in ways that do not matter."""
-        light, colour = (self.brightness, self.contrast), (self.saturation, self.hue)
-        if self.augment == "none" and not any((*light, *colour, self.noise)):
-            return x
-        stream = step.stream("augment", *keys)
-        if self.augment == "affine":
-            x = affine(x, stream, outside=self.settings_.outside)
-        if any(light):
-            x = jitter(x, stream, *light)
-        if any(colour) and x.ndim == 4 and x.shape[1] == 3:
-            x = recolour(x, stream, *colour)
-        return feature_noise(x, stream, self.noise)
-
-    @torch.no_grad()
-    def _learn_prior(self, batch: Batch, head: Head) -> None:
-        if isinstance(self.prior, str) and self.prior == "learned":
-            logits = linear(batch.network.classifier(batch.clean), head.weight, head.bias)
-            learn_prior_(head.prior, batch.mean(torch.softmax(logits, 1)), self.prior_rate)
-
-    def _follow(self, step: Step, head: Head) -> None:
-        if self.slow:
-            pairs = step.network.pairs()
-            pairs += [(head.slow_weight, head.weight), (head.slow_bias, head.bias)]
-            follow_(pairs, self.slow, step.step)
-
-    # -- settings ---------------------------------------------------------------------------
-    def _optimizers(self, network: GAN, head: Head) -> dict[str, tuple[list, Optim]]:
-        optim = self.optim(betas=tuple(self.betas))
-        own = replace(optim, lr=self.settings_.generator_lr)
-        classifier = list(network.classifier.parameters())
-        critic = classifier if network.critic is None else list(network.critic.parameters())
-        return {
-            "critic": ([*critic, *network.critic_last.parameters()], optim),
-            "classifier": ([*classifier, head.weight, head.bias], optim),
-            "generator": (list(network.generator.parameters()), own),
-        }
 
     def _check_settings(self, rows: Rows) -> None:
         prior_shares(self.prior, self.n_clusters)

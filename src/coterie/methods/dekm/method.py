@@ -6,25 +6,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..estimator.fields import net_param
-from ..estimator.params import param
-from ..estimator.streams import guarded_draws
-from ..math.assign import gaussian_scores, squared_error
-from ..math.centers import KMeansResult, kmeans, within_scatter
-from ..math.subspace import rotated_target, scatter_axes
-from ..nets.rescale import UnitCode
-from ..runtime.device import to_numpy
-from ..train.batch import Batch, Terms
-from ..train.head import Head
-from ..train.objective import Objective, no_seed
-from ..train.plan import Call, Phase
-from ..train.pretrain import pretrain_optim
-from ..train.settings import Settings
-from ..train.view import Context
-from .autoencoder import JointClusterer
+from ...estimator.fields import net_param
+from ...estimator.params import param
+from ...math.assign import gaussian_scores, squared_error
+from ...math.centers import KMeansResult, kmeans, within_scatter
+from ...math.subspace import rotated_target, scatter_axes
+from ...nets.rescale import UnitCode
+from ...train.batch import Batch, Terms
+from ...train.head import Head
+from ...train.objective import Objective, no_seed
+from ...train.plan import Call, Phase
+from ...train.settings import Settings
+from ...train.view import Context
+from .rotated import Rotated
 
 STRATEGIES = ("last", "random", "all", "random_raw", "all_raw")
 CLEARLY = 1e-3  # a fresh k-means wins if its inertia is lower by this share
@@ -115,7 +111,7 @@ class DEKMObjective(Objective):
         return [e - 1] if self.strategy == "last" else [int(rng.integers(e))]
 
 
-class DEKM(JointClusterer):
+class DEKM(Rotated):
     """Pull rows to their k-means centre along the axis where clusters are loosest.
 
     Between two runs of k-means the target of row i is frozen: V h_i of the last full pass, with
@@ -201,7 +197,7 @@ class DEKM(JointClusterer):
         if s.updating == "full":
             hooks["update_every"] = s.update_every if isinstance(self.update_every, float) else 1.0
         plan = [self.phase("train", s.epochs, **hooks), Call(self._finish, "finish")]
-        return [*plan, *self._decoding(s.decoder_epochs)] if s.decoder_epochs else plan
+        return [*plan, *self.decoding(s.decoder_epochs)] if s.decoder_epochs else plan
 
     def augmentation(self) -> Any:
         """Leave a part of each (shuffled) batch as it is.
@@ -230,51 +226,7 @@ class DEKM(JointClusterer):
             self.kmeans_share_ = self.objective_.kmeans_seconds / spent
             context.tell(f"k-means took {self.kmeans_share_:.1%} of the time")
 
-    # -- the decoder ------------------------------------------------------------------------
-    def _decoding(self, epochs: float) -> list[Phase | Call]:
-        def loss(batch: Batch, head: Head) -> Terms:
-            network = batch.network.eval()  # layers that learn from what they see must not here
-            with torch.no_grad():
-                z = network.encode(batch.fed)
-            rebuilt = network.train().decode(z)
-            return {"reconstruction": squared_error(batch.clean, rebuilt)}
-
-        def mark(context: Context) -> None:
-            context.head.decoder.fill_(1)
-
-        optim = pretrain_optim(self.settings_)
-        phase = self.phase("decoder", epochs, loss=loss, augment=None, optim=optim)
-        return [phase, Call(mark, "decoder")]
-
-    def train_decoder(self, X: Any, epochs: float = 10) -> "DEKM":
-        """Train the decoder on the finished embedding, so that centres can be looked at.
-
-        The embedding and the clusters do not change: only the decoder gets a gradient.
-        """
-        rows = self._rows(X)
-        with guarded_draws(self):
-            engine = self._run(rows, self.network_, self._decoding(epochs), head=self.head_)
-        self.history_ += engine.history
-        for name, seconds in engine.seconds.items():
-            self.seconds_[name] = self.seconds_.get(name, 0.0) + seconds
-        return self
-
     @property
     def keeps_decoder(self) -> bool:
         """Without a weight, pre-training's decoder no longer fits; a newly trained one does."""
         return self.recon_weight > 0 or ("head_" in vars(self) and bool(self.head_.decoder))
-
-    # -- looking inside ---------------------------------------------------------------------
-    def _after_fit(self) -> None:
-        self.rotation_ = to_numpy(self.head_.rotation)  # (e, e), axes in columns
-        # within-cluster variance of each axis
-        self.eigenvalues_ = to_numpy(self.head_.eigenvalues)
-
-    def transform(self, X: Any, space: str = "embedding") -> np.ndarray:  # (n, e) float32
-        """Embedding of each row, as it is or "rotated": loosest axis of the clusters last."""
-        if space not in ("embedding", "rotated"):
-            raise ValueError(f"space={space!r}: choose 'embedding' or 'rotated'")
-        check_is_fitted(self, "head_")
-        if space == "embedding":
-            return super().transform(X)
-        return self._map(self._rows(X), lambda z: z @ self.head_.rotation)

@@ -1,0 +1,5 @@
+"""C-Net: the Clustering Module on the code of an autoencoder that is trained with it."""
+
+from .method import CMObjective, CNet
+
+__all__ = ["CMObjective", "CNet"]
