@@ -247,6 +247,7 @@ def test_reseed_when_all_rows_are_equal_or_all_clusters_empty():
 def test_restarts_of_many_clusters_end_early(monkeypatch, k, thinned):
     z = torch.from_numpy(np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32))
     sizes, counted = [], lloyd._pass
+    monkeypatch.setattr(lloyd, "SMALLEST_STEP", -1.0)  # no step gains too little
     monkeypatch.setattr(lloyd, "_pass", lambda rows, c: sizes.append(len(c)) or counted(rows, c))
     found = kmeans(z, k, rng=np.random.default_rng(1), n_init=8)
     assert sizes[:5] == [8] * 5
@@ -255,3 +256,29 @@ def test_restarts_of_many_clusters_end_early(monkeypatch, k, thinned):
     whole = kmeans(z, k, rng=np.random.default_rng(1), n_init=8)
     assert found.inertia <= 1.01 * whole.inertia
     assert thinned or torch.equal(found.labels, whole.labels)
+
+
+def test_many_clusters_are_seeded_once_on_a_sample_and_end_when_little_is_gained(monkeypatch):
+    z = torch.from_numpy(np.random.default_rng(0).normal(size=(6000, 3)).astype(np.float32))
+    monkeypatch.setattr(lloyd, "SEEDING_MANY", 3000)
+    monkeypatch.setattr(lloyd, "SEEDING_EACH", 10)
+    seen, seeded, gains, counted = [], lloyd.kmeans_plusplus, [], lloyd._pass
+
+    def watched(rows, centers):
+        found = counted(rows, centers)
+        gains.append(float(found[2][0]))
+        return found
+
+    monkeypatch.setattr(
+        lloyd, "kmeans_plusplus", lambda x, *a, **b: seen.append(len(x)) or seeded(x, *a, **b)
+    )
+    monkeypatch.setattr(lloyd, "_pass", watched)
+    few = kmeans(z, 500, rng=rng(1), n_init=10)
+    assert seen == [5000, 5000]  # two restarts of 500 clusters, ten rows for each
+    one = kmeans(z, 1000, rng=rng(1), n_init=10)
+    assert seen[2:] == [6000]
+    assert one.inertia < few.inertia
+    last = gains[-2:]
+    assert last[1] > (1 - lloyd.SMALLEST_STEP) * last[0]  # the step that gained too little
+    monkeypatch.setattr(lloyd, "MANY_CLUSTERS", 10**9)
+    assert one.inertia <= 1.01 * kmeans(z, 1000, rng=rng(1), n_init=3).inertia

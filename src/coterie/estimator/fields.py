@@ -193,7 +193,12 @@ class PretrainFields(ScheduleFields):
         choices=AUGMENT,
         group="training",
     )
-    n_init: int = param(10, "restarts of k-means", ge=1, group="training")
+    n_init: int = param(
+        10,
+        "restarts of k-means, at most 1,000 / n_clusters from 100 clusters on",
+        ge=1,
+        group="training",
+    )
     cache_dir: Any = param(None, "folder for pre-trained networks, shared by fits", group="run")
 
 

@@ -17,7 +17,11 @@ from coterie.runtime.processes import all_gather
 
 SEEDING_ROWS = 100_000  # rows that the seeding looks at, at most
 SEEDING_VALUES = 2**26  # and values: 256 MB of float32
-MANY_CLUSTERS, THIN_EVERY = 100, 5  # from there on, after as many steps half of the restarts end
+# from 100 clusters on restarts differ little and cost much
+MANY_CLUSTERS, THIN_EVERY = 100, 5  # after as many steps the worse half of the restarts ends
+SEEDS_IN_ALL = 1000  # clusters times restarts: one restart of 1,000 clusters, ten of 100
+SEEDING_MANY, SEEDING_EACH = 20_000, 40  # rows that the seeding looks at: in all, for each cluster
+SMALLEST_STEP = 1e-4  # share of the inertia that a step must gain
 CHUNK_VALUES = 2**19  # values per chunk of rows and per chunk of distances: fits a CPU cache
 
 
@@ -43,12 +47,15 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
     k : number of clusters.
     rng : numpy Generator; the only source of randomness.
     n_init : restarts; the one with the lowest inertia wins. From 100 clusters on, restarts differ
-        little and cost much: after every 5 steps the worse half of them ends.
+        little and cost much: there are at most 1,000 / k of them, and after every 5 steps the
+        worse half ends.
     max_iter, tol : a restart ends when its centres move by less than `tol` times the mean
-        variance of a feature (the rule of scikit-learn), or after `max_iter` steps.
+        variance of a feature (the rule of scikit-learn), or after `max_iter` steps; from 100
+        clusters on also when a step gains less than 1e-4 of the inertia.
     init : "k-means++" (None means this), "random" (rows drawn at random), or a tensor (k, d) to
         start from, which makes one run.
-    sample : rows that the seeding looks at, at most; 100,000 if None.
+    sample : rows that the seeding looks at, at most; None: 100,000, from 100 clusters on the larger
+        of 20,000 and 40 for each cluster.
 
     Returns
     -------
@@ -62,7 +69,9 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
         raise ValueError(f"k={k} but at least 1 cluster is needed; raise k")
     if n < k:
         raise ValueError(f"z has {n} rows but k={k}; lower k or give more rows")
-    restarts = 1 if torch.is_tensor(init) else n_init
+    many = k >= MANY_CLUSTERS
+    restarts = min(n_init, -(-SEEDS_IN_ALL // k)) if many else n_init
+    restarts = 1 if torch.is_tensor(init) else restarts
     if sparse:
         rows = SparseRows(z, max(256, CHUNK_VALUES // (restarts * k)))
     else:
@@ -76,6 +85,7 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
     smallest_gain = 1e-12 * rows.second_moment  # nearer than this is equal, up to rounding
     for step in range(1, max_iter + 1):
         old = centers[active]
+        before = inertia[active]
         sums, counts, inertia[active] = _pass(rows, old)
         means = (sums / counts[..., None].clamp_min(1)).to(old.dtype)
         new = torch.where(counts[..., None] > 0, means, old)
@@ -90,8 +100,11 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
         centers[active] = new
         n_iter[active] = step
         moved = to_numpy((new - old).square().sum(dim=(1, 2))).astype(np.float64)
-        active = active[(moved > tol * rows.variance) | seeded]
-        if k >= MANY_CLUSTERS and step % THIN_EVERY == 0:
+        moving = moved > tol * rows.variance
+        if many and step > 1:
+            moving &= inertia[active] < (1 - SMALLEST_STEP) * before
+        active = active[moving | seeded]
+        if many and step % THIN_EVERY == 0:
             better = np.argsort(inertia[active], kind="stable")[: -(-len(active) // 2)]
             active = active[np.sort(better)]
         if not len(active):
@@ -113,7 +126,8 @@ def _seed(rows, k, rng, restarts, init, sample):
         return (init.detach().to(rows.device, rows.dtype) - rows.mean)[None].clone()
     if init not in (None, "k-means++", "random"):
         raise ValueError(f'init={init!r} is not "k-means++", "random" or a tensor (k, d)')
-    bound = sample or min(SEEDING_ROWS, SEEDING_VALUES // rows.d)
+    most = SEEDING_ROWS if k < MANY_CLUSTERS else max(SEEDING_MANY, SEEDING_EACH * k)
+    bound = sample or min(most, SEEDING_VALUES // rows.d)
     bound = min(rows.n, max(bound, k))
     if bound == rows.n and rows.ready:
         pool = rows.z

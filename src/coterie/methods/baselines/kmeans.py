@@ -39,7 +39,7 @@ class KMeans(Clusterer):
     scores_are_probabilities = False
 
     init: str = param("k-means++", "starting centres", choices=("k-means++", "random"))
-    n_init: int = param(10, "restarts", ge=1)
+    n_init: int = param(10, "restarts, at most 1,000 / n_clusters from 100 clusters on", ge=1)
     max_iter: int = param(300, "most iterations of a restart", ge=1)
 
     def _fit(self, rows: Rows) -> None:
