@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import linear_sum_assignment
+from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import adjusted_rand_score
 from torch.autograd import gradcheck
 
 import coterie
@@ -178,6 +180,23 @@ def test_gradients(loss):
 def test_the_start_from_centres_encodes_each_of_them_as_itself():
     start = start_from(normal(4, 6))
     torch.testing.assert_close(start["decoder"] @ start["encoder"].T, torch.eye(4).double())
+
+
+def test_the_start_ignores_the_dependence_of_centres_whose_mean_is_zero():
+    centers = normal(5, 8).float()
+    centers -= centers.mean(0)  # rounding leaves a singular value of about 1e-7
+    start = start_from(centers)
+    assert start["encoder"].norm() < 10 * (1 / torch.linalg.svdvals(centers)[:-1]).norm()
+    assert torch.allclose(
+        start["encoder"] @ centers.T, torch.eye(5) - torch.full((5, 5), 0.2), atol=1e-5
+    )
+
+
+def test_cm_on_a_standardised_table_keeps_its_clusters():
+    for load in (load_iris, load_wine):
+        X, y = load(return_X_y=True)
+        labels = CM(3, random_state=0, epochs=50).fit(X).labels_
+        assert len(np.unique(labels)) == 3 and adjusted_rand_score(y, labels) > 0.4
 
 
 def test_cm_can_start_from_a_full_kmeans(digit_images):

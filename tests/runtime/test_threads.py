@@ -103,8 +103,6 @@ def test_one_and_two_threads_give_the_same_labels(key, digits):
     from coterie.storage.runs import threads_held
 
     X, found = digits[0][:400].astype(np.float32), []
-    if key == "cm":  # as a table it ends with two clusters, and rounding decides between these
-        X = X.reshape(len(X), 8, 8)
     for threads in (1, 2):
         with threads_held(threads):
             found.append(quick(key, 10).fit(X).labels_)

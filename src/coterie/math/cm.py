@@ -33,9 +33,16 @@ def random_start(k, d, generator):  # -> tensors of one restart
 
 
 def start_from(centers):  # (k, d) -> tensors of one restart
-    """Decoder at given centres, encoder their pseudo-inverse, no biases (paper, section 4.2)."""
+    """Decoder at given centres, encoder their pseudo-inverse, no biases (paper, section 4.2).
+
+    Centres of rows whose mean is 0 are linearly dependent: the singular value of that dependence
+    is rounding error, and its inverse would drown all others. Values far below the least spread of
+    the centres about their mean are therefore left out.
+    """
     k, d = centers.shape
-    inverse = torch.linalg.pinv(centers.cpu().double()).T.to(centers)
+    wide = centers.cpu().double()
+    spread = torch.linalg.svdvals(wide - wide.mean(0))[: max(1, min(k - 1, d))]
+    inverse = torch.linalg.pinv(wide, atol=float(spread[-1]) / 10, rtol=1e-6).T.to(centers)
     zero = centers.new_zeros
     return {
         "encoder": inverse,
