@@ -85,3 +85,41 @@ def test_counts_meet_k_means_in_logarithms():
     assert beside.model.key == "feature_kmeans" and beside.model.kind_ == "counts"
     assert coterie.metrics.ari(y, beside.labels) > 0.9
     assert kmeans_beside(model, X, model.labels_).model.kind == "counts"
+
+
+@pytest.mark.parametrize("form", ["array", "sizes", "pillow", "paths", "names"])
+def test_images_behind_an_encoder_are_shown_as_images(form, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    from PIL import Image
+
+    from encoders.models import onnx_means
+
+    monkeypatch.setenv("COTERIE_CACHE", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    sides = [6 + (form != "array") * (i % 3) for i in range(24)]
+    arrays = [rng.integers(0, 60, (side, 8, 3), dtype=np.uint8) for side in sides]
+    for i, array in enumerate(arrays):
+        array[..., i % 2] += 180
+        Image.fromarray(array).save(tmp_path / f"p{i}.png")
+    paths = [tmp_path / f"p{i}.png" for i in range(24)]
+    X = {
+        "array": lambda: np.stack(arrays),
+        "sizes": lambda: arrays,
+        "pillow": lambda: [Image.open(path) for path in paths],
+        "paths": lambda: paths,
+        "names": lambda: [str(path) for path in paths],
+    }[form]()
+    model = coterie.KMeans(2, random_state=0, encoder=str(onnx_means(tmp_path / "m.onnx"))).fit(X)
+    page = coterie.report(model, X, tmp_path / "r.html").read_text()
+    assert page.count("data:image") > 20 and "feature 0" not in page
+    assert "24 pictures in 2 clusters" in page
+    assert ("p3.png" in page) == (form in ("paths", "names"))
+    assert coterie.compare([model, model], X, tmp_path / "c.html").is_file()
+
+
+def test_columns_before_an_encoder_are_shown(blobs, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(blobs[0], columns=[f"c{i}" for i in range(6)])
+    model = coterie.KMeans(3, random_state=0, encoder=lambda rows: np.asarray(rows)[:, :3])
+    page = coterie.report(model.fit(frame), frame, tmp_path / "r.html").read_text()
+    assert "high c" in page or "low c" in page

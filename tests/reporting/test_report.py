@@ -14,6 +14,7 @@ import fakes
 from conftest import quick
 from coterie import reporting
 from coterie.reporting import (
+    all_cards,
     cluster_cards,
     cluster_stats,
     comparison,
@@ -255,7 +256,7 @@ def test_sprites_keep_the_budget_and_the_order():
     X[np.arange(3000), rng.integers(0, 20, 3000)] = 255  # noise-like, hard to pack
     canvas = row_pictures.Canvas(X)
     whole = row_pictures.sprites(X, canvas)
-    assert whole["step"] == 1 and whole["side"] == 20
+    assert whole["step"] == 1 and (whole["width"], whole["height"]) == (20, 20)
     raw = base64.b64decode(whole["sheets"][0].split(",")[1])
     sheet = np.asarray(Image.open(io.BytesIO(raw)).convert("L"))
     row, c, s = 1234, whole["columns"], 20
@@ -263,6 +264,17 @@ def test_sprites_keep_the_budget_and_the_order():
     np.testing.assert_array_equal(tile, X[row])
     tight = row_pictures.sprites(X, canvas, budget=20_000)
     assert sum(map(len, tight["sheets"])) < 26_000 and tight["step"] >= 1
+
+
+@pytest.mark.parametrize("shape", [(100, 60, 3), (30, 90), (8, 8)])
+def test_hover_pictures_have_the_shape_of_the_rows_and_no_bars(shape):
+    X = np.full((50, *shape), 255, np.uint8)
+    found = row_pictures.sprites(X, row_pictures.Canvas(X))
+    tile, row = np.array([found["height"], found["width"]]), np.array(shape[:2])
+    np.testing.assert_allclose(tile / tile.max(), row / row.max(), atol=0.02)
+    raw = base64.b64decode(found["sheets"][0].split(",")[1])
+    sheet = np.asarray(Image.open(io.BytesIO(raw)).convert("L"))
+    assert sheet[: tile[0], : 20 * tile[1]].min() > 250  # twenty tiles side by side, all white
 
 
 def test_colour_and_float_pictures():
@@ -383,16 +395,31 @@ def test_a_second_opinion_is_shown_where_two_results_disagree(tmp_path):
     assert "agreement 0.20" in text and text.count("<th>A") == 3
 
 
-def test_a_rule_asks_each_thing_once():
+def test_a_rule_asks_each_thing_once(monkeypatch):
     tests = [("a", ">", 2.5), ("a", ">", 6.5), ("b", "≤", 4.0), ("b", "≤", 3.0), ("b", ">", 1.0)]
     found = cluster_cards.tightest(tests)
     assert found == [("a", ">", 6.5), ("b", "≤", 3.0), ("b", ">", 1.0)]
-    # two cuts of one column: the tree asks both, the page only the second
-    X = np.repeat([0.0, 3.0, 8.0], [40, 40, 40])[:, None] + np.linspace(0, 1, 120)[:, None] % 0.1
-    labels = np.repeat([0, 1, 2], 40)
-    d = cluster_cards.effect_sizes(X, labels, 3)
-    rule = cluster_cards.rule(X, labels, ["a"], d, 2)
-    assert len(rule["tests"]) == len({(n, s) for n, s, _ in rule["tests"]})
+    # none of the low rows belong, half of the middle, all of the high: the tree cuts above twice
+    X = np.repeat([0.0, 3.0, 8.0], [300, 40, 40])[:, None]
+    labels = np.r_[np.zeros(300), np.arange(40) % 2, np.ones(40)].astype(int)
+    asked = []
+    real = cluster_cards.tightest
+    monkeypatch.setattr(cluster_cards, "tightest", lambda t: asked.extend(t) or real(t))
+    rule = cluster_cards.rule(X, labels, ["a"], cluster_cards.effect_sizes(X, labels, 2), 1)
+    assert [(c, sign) for c, sign, _ in asked] == [(0, ">"), (0, ">")]
+    assert rule["tests"] == [("a", ">", pytest.approx(5.5, abs=0.2))]
+
+
+def test_two_columns_of_one_name_and_two_bounds_that_are_near(tmp_path):
+    tests = [("dose", ">", 2.501), ("dose", "≤", 2.504), ("dose", "≤", 7.0)]
+    assert all_cards.numbers([v for _, _, v in tests]) == ["2.501", "2.504", "7"]
+    assert all_cards.numbers([2.5, 6.5]) == ["2.50", "6.50"]
+    # both columns are asked though they share a name
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(800, 2))
+    labels = ((X[:, 0] > 0.6) & (X[:, 1] > 0.4)).astype(int)
+    d = cluster_cards.effect_sizes(X, labels, 2)
+    assert len(cluster_cards.rule(X, labels, ["a", "a"], d, 1)["tests"]) == 2
 
 
 @pytest.mark.parametrize(("n", "k"), [(40, 1), (3, 1), (3, 2), (3, 3), (2, 2)])
@@ -418,5 +445,8 @@ def test_numbers_keep_their_percent_sign_and_empty_groups_are_small(tmp_path):
 
 def test_long_names_break_at_their_signs_and_are_never_cut_to_nothing():
     assert str(breakable("a_b<i>")) == "a_<wbr>b&lt;i&gt;"
+    assert str(breakable("MeanCellVolume & ENSG0.1")) == (
+        "Mean<wbr>Cell<wbr>Volume &amp; ENSG0.<wbr>1"
+    )
     assert cluster_cards.clip("high " + "x" * 80, 60) == "high " + "x" * 55 + " …"
     assert cluster_cards.clip("one two three", 10) == "one two …"

@@ -49,6 +49,7 @@ class Dataset:
     labels: np.ndarray | None = None
     label_names: list[str] | None = None
     recipe: Recipe = field(default_factory=Recipe)
+    unread: Any = None  # (n, ...) what an encoder takes in place of `X`, which is there to look at
 
     def __post_init__(self):
         if self.kind not in KINDS:
@@ -67,12 +68,14 @@ class Dataset:
         return self.X.shape[0]
 
     def given_to(self, model) -> Any:
-        """Return what a model takes: texts as they are if it has an encoder, else `X`.
+        """Return what a model takes: rows as they came if it has an encoder of them, else `X`.
 
         A model that has tried both and taken the words has none.
         """
         words_taken = hasattr(model, "tried_") and not hasattr(model, "encoding_")
         encoder = None if words_taken else getattr(model, "encoder", None)
+        if self.unread is not None and encoder is not None:
+            return self.unread
         if self.texts is not None and encoder is not None:
             return np.array([*self.texts, None], dtype=object)[:-1]  # never an array of characters
         return self.X

@@ -26,6 +26,18 @@ _MOST_BYTES = 8 << 30  # as float32, which methods work in
 _LARGE, _SMALL = 128, 64  # longer sides above the one are shrunk to the other unless told otherwise
 
 
+FROM_FOLDER = "Repair or remove it, or leave out unreadable images with skip_bad=True"
+
+
+def from_list(again: bool) -> str:
+    """What to do about an image of a list that cannot be read; `again`: by a fitted model."""
+    recipe = ", recipe=model.recipe_" if again else ""
+    return (
+        "Repair it or leave it out of the list; coterie.load_data(LIST, skip_bad=True"
+        f"{recipe}) leaves out what cannot be read, and its ids name the others"
+    )
+
+
 def find_images(folder: Path) -> tuple[list[str], int]:
     """Return the relative paths of all images below `folder`, sorted, and how many other files.
 
@@ -86,10 +98,11 @@ def read_images(folder: Path, paths: list[str], ask: Options) -> Dataset:
 
 def from_images(images: dict[str, Any], ask: Options, name: str, place: str = "") -> Dataset:
     """Bring images, by their ids, to one size: paths of files, or images of Pillow."""
-    place, bad = place or name, {}
+    way_out, bad = FROM_FOLDER if place else from_list(ask.recipe is not None), {}
+    place = place or name
     heads: dict[str, tuple[tuple[int, int], bool]] = {}
     for key, image in images.items():
-        _try(key, ask, bad, lambda k=key, i=image: heads.__setitem__(k, _head(i)))
+        _try(key, ask, bad, way_out, lambda k=key, i=image: heads.__setitem__(k, _head(i)))
     if not heads:
         raise DataError(f"{place}: none of the {len(images)} images can be read")
     (height, width), colour = _common(heads, name, place, ask)
@@ -103,7 +116,7 @@ def from_images(images: dict[str, Any], ask: Options, name: str, place: str = ""
     X, kept = np.empty((len(heads), *shape), np.uint8), []
     for key in heads:
         row = X[len(kept)]
-        if _try(key, ask, bad, lambda k=key, r=row: _fill(r, images[k], colour)):
+        if _try(key, ask, bad, way_out, lambda k=key, r=row: _fill(r, images[k], colour)):
             kept.append(key)
     if bad:
         shown = listed(bad, 5)
@@ -116,7 +129,7 @@ def from_images(images: dict[str, Any], ask: Options, name: str, place: str = ""
     return Dataset(X, kept, "image", name, recipe=recipe)
 
 
-def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
+def _try(path: str, ask: Options, bad: dict[str, str], way_out: str, action) -> bool:
     """Run `action`; note a bad image, or raise with its name unless told to skip."""
     from PIL import Image
 
@@ -126,10 +139,7 @@ def _try(path: str, ask: Options, bad: dict[str, str], action) -> bool:
     # Pillow raises whatever a decoder stumbles over
     except (Exception, Image.DecompressionBombError) as error:
         if not ask.skip_bad:
-            raise DataError(
-                f"cannot read image {path}: {error}. Repair or remove it, or leave out "
-                "unreadable images with skip_bad=True"
-            ) from None
+            raise DataError(f"cannot read image {path}: {error}. {way_out}") from None
         bad[path] = str(error)
         return False
 
@@ -203,6 +213,17 @@ def _head(source: Any) -> tuple[tuple[int, int], bool]:
 
 def _fill(row: np.ndarray, source: Any, colour: bool) -> None:
     """Decode one image into `row`, uint8 (h, w) or (h, w, 3)."""
+    from PIL import Image
+
+    image = decoded(source, colour)
+    target = (row.shape[1], row.shape[0])
+    if image.size != target:
+        image = image.resize(target, Image.Resampling.BILINEAR)
+    row[...] = np.asarray(image)
+
+
+def decoded(source: Any, colour: bool) -> Any:
+    """An image of Pillow, upright, on white where it is transparent, RGB or grey."""
     from PIL import Image, ImageOps
 
     with opened(source) as image:
@@ -215,8 +236,4 @@ def _fill(row: np.ndarray, source: Any, colour: bool) -> None:
             image = image.convert("RGBA")
             white = Image.new("RGBA", image.size, "white")
             image = Image.alpha_composite(white, image)
-        image = image.convert("RGB" if colour else "L")
-        target = (row.shape[1], row.shape[0])
-        if image.size != target:
-            image = image.resize(target, Image.Resampling.BILINEAR)
-        row[...] = np.asarray(image)
+        return image.convert("RGB" if colour else "L")

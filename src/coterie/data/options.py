@@ -126,7 +126,7 @@ def choice(name: str, value: str | None) -> str | None:
     """Return one of the words that an option of PREPARE takes."""
     if value is not None and value not in PREPARE[name]:
         known = ", ".join(PREPARE[name])
-        raise DataError(f"{name}={value!r} (--{name}) is not known; there is: {known}")
+        raise DataError(f"{name}={json.dumps(value)} is not known; there is: {known}")
     return value
 
 

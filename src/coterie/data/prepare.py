@@ -124,6 +124,6 @@ def _wrong(column: str, cells: list[str], step: dict | None) -> BadCells:
     if step is None and not bad.missing and words > MOST_WORDS:
         raise DataError(
             f"column '{column}' has {words} different values, too many for one column each (at "
-            f"most {MOST_WORDS}); leave it out with --drop, or name the rows by it: --id-column"
+            f"most {MOST_WORDS}); leave it out with drop=, or name the rows by it: id_column="
         )
     return bad

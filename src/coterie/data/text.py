@@ -153,8 +153,8 @@ def read_text_folder(folder: Path, ask: Options) -> Dataset:
     ask.only("a folder of texts", "label_column")
     if ask.label_column not in (None, "folder"):
         raise DataError(
-            f"label_column='{ask.label_column}' names no classes of texts; --label-column folder "
-            "takes the subfolders"
+            f"label_column='{ask.label_column}' names no classes of texts; "
+            'label_column="folder" takes the subfolders'
         )
     paths = sorted(p for p in folder.rglob("*.txt") if not _hidden(p.relative_to(folder)))
     if not paths:

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from ..data.arrays import channels_last, from_tensor
-from ..data.folders import opened
+from ..data.folders import decoded
 from ..data.options import warn
 from .base import Encoder, EncoderError
 
@@ -63,11 +63,14 @@ def as_images(X: Any) -> Any:
 
 
 def _image(image: Any, row: int) -> np.ndarray:
-    if isinstance(image, Path):
-        with opened(image) as found:
-            return np.asarray(found.convert("RGB"))
-    if hasattr(image, "convert"):  # of Pillow
-        image = image.convert("RGB")
+    if isinstance(image, Path) or hasattr(image, "convert"):  # a file, or an image of Pillow
+        try:
+            return np.asarray(decoded(image, colour=True))
+        except Exception as error:  # Pillow raises whatever a decoder stumbles over
+            name = image if isinstance(image, Path) else f"of row {row}"
+            raise EncoderError(
+                f"cannot read image {name}: {error}. Repair it or leave it out of the list"
+            ) from None
     image = from_tensor(image) if isinstance(image, torch.Tensor) else np.asarray(image)
     if image.ndim == 3 and image.shape[0] in (1, 3) and image.shape[2] > 4:
         image = np.moveaxis(image, 0, 2)

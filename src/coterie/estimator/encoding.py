@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from ..data.errors import count_of
 from ..encoders.base import Encoder, EncoderError
 from ..encoders.code import Module
 from ..encoders.embed import embed
@@ -107,9 +108,12 @@ def _rows_for(encoder: Encoder, X: Any, texts: list[str] | None) -> Any:
             )
         return texts
     if texts is not None and encoder.takes == "image":
+        paths = [Path(text).expanduser() for text in texts]
+        if any(map(_is_file, paths)):
+            return as_images(paths)
         raise EncoderError(
-            f"encoder {encoder.reference} takes images, but X is {len(texts)} texts; give images, "
-            "or encoder='text'"
+            f"encoder {encoder.reference} takes images, but X is {count_of(len(texts), 'text')}; "
+            "give images or their paths, or encoder='text'"
         )
     if texts is not None:
         return texts
@@ -120,3 +124,10 @@ def _rows_for(encoder: Encoder, X: Any, texts: list[str] | None) -> Any:
     if hasattr(X, "toarray"):
         X = X.toarray()
     return np.asarray(X) if hasattr(X, "__array__") else list(X)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text is too long for a name, or holds a zero
+        return False

@@ -104,7 +104,7 @@ class NetworkFields(Fields):
     net: Any = net_param("mlp")
     embedding_dim: int | None = param(
         None,
-        "size of the embedding; None: 10, and for rows that are no images one for each cluster "
+        "size of the embedding; None: 10, and for rows that are not images one for each cluster "
         "beyond ten, up to 64",
         ge=1,
         group="network",

@@ -25,6 +25,7 @@ from ..data.recipe import Recipe
 from ..data.text import count_words, fit_tfidf, tfidf
 from ..data.texts import as_texts
 from ..encoders.base import EncoderError
+from ..encoders.find import find
 from .encoding import embed_again, embed_first
 from .tuning import check_tuning
 from .words_or_encoder import compared, installed, order, said, tries_both, what_is
@@ -50,9 +51,11 @@ def first_rows(model: Any, X: Any) -> Any:
     if tries_both(model.encoder):
         return _better(model, X, texts, words)
     if model.encoder is not None:
-        if texts is not None and not hasattr(model, "recipe_"):
+        encoder = find(model.encoder)
+        # strings for an encoder of images are paths
+        if texts is not None and encoder.takes != "image" and not hasattr(model, "recipe_"):
             model.recipe_ = Recipe(kind="text", source=IN_MEMORY, shape=[0])
-        return embed_first(model, X, texts)
+        return embed_first(model, X, texts, encoder)
     return X if texts is None else _weigh(model, texts)
 
 

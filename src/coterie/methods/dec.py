@@ -126,7 +126,7 @@ class IDEC(DEC):
 
 
 class DCEC(IDEC):
-    """IDEC on the convolutional autoencoder; rows that are no images get the mlp."""
+    """IDEC on the convolutional autoencoder; rows that are not images get the mlp."""
 
     key = "dcec"
     title = "DCEC"

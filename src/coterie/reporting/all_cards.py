@@ -135,7 +135,8 @@ def _features(facts, model, dataset, canvas, seed):
             f["bar"] = charts.diverging(f["effect"], most)
             f["inside"], f["outside"] = number(f["inside"]), number(f["outside"])
         if rule:
-            rule["tests"] = [(n, s, number(v)) for n, s, v in rule["tests"]]
+            shown = numbers([v for _, _, v in rule["tests"]])
+            rule["tests"] = [(n, s, v) for (n, s, _), v in zip(rule["tests"], shown)]
             rule["covers"], rule["precision"] = percent(rule["covers"]), percent(rule["precision"])
         names = [f"{'high' if f['effect'] > 0 else 'low'} {f['name']}" for f in features[:2]]
         picked = cluster_cards.members(facts, j, 6, 0, 0, seed)["typical"]
@@ -156,6 +157,16 @@ def _title(facts, row):
         f"{facts.noun} {facts.ids[row]}, confidence {facts.confidence[row]:.2f}, "
         f"second choice cluster {facts.rival[row]}"
     )
+
+
+def numbers(values):
+    """Numbers for one sentence: with more digits where three would make different ones equal."""
+    shown = [number(v) for v in values]
+    for digits in range(4, 18):
+        if len(set(shown)) == len(set(values)):
+            break
+        shown = [f"{v:.{digits}g}" for v in values]
+    return shown
 
 
 def number(value):

@@ -132,8 +132,9 @@ def rule(X, labels, columns, d, j, seed=0) -> dict[str, Any] | None:
     chosen = max(hits, key=quality)
     if hits[chosen] < inside.sum() / 3:
         return None
+    tests = tightest(_path(tree.tree_, chosen))
     return {
-        "tests": tightest(_path(tree.tree_, chosen, [str(columns[i]) for i in best])),
+        "tests": [(str(columns[best[i]]), sign, value) for i, sign, value in tests],
         "covers": float(hits[chosen] / inside.sum()),
         "precision": float(hits[chosen] / (leaf == chosen).sum()),
     }
@@ -142,13 +143,13 @@ def rule(X, labels, columns, d, j, seed=0) -> dict[str, Any] | None:
 def tightest(tests):
     """One question for each column and sign: of "> 2.5 and > 6.5" the second says all."""
     kept: dict[tuple, float] = {}
-    for name, sign, value in tests:
-        old = kept.get((name, sign), value)
-        kept[name, sign] = max(old, value) if sign == ">" else min(old, value)
-    return [(name, sign, value) for (name, sign), value in kept.items()]
+    for column, sign, value in tests:
+        old = kept.get((column, sign), value)
+        kept[column, sign] = max(old, value) if sign == ">" else min(old, value)
+    return [(column, sign, value) for (column, sign), value in kept.items()]
 
 
-def _path(tree, leaf, names, node=0) -> Any:
+def _path(tree, leaf, node=0) -> Any:
     """The questions from the root to `leaf`: (column, "≤" or ">", threshold)."""
     if node == leaf:
         return []
@@ -156,9 +157,9 @@ def _path(tree, leaf, names, node=0) -> Any:
     if left == -1:
         return None
     for child, sign in ((left, "≤"), (right, ">")):
-        below = _path(tree, leaf, names, child)
+        below = _path(tree, leaf, child)
         if below is not None:
-            return [(names[tree.feature[node]], sign, float(tree.threshold[node])), *below]
+            return [(int(tree.feature[node]), sign, float(tree.threshold[node])), *below]
     return None
 
 

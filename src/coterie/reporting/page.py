@@ -174,8 +174,10 @@ def render(template, scripts, data, **values):
 
 
 def breakable(name):
-    """A name that may be broken after its own signs, before a line breaks it inside a word."""
-    return Markup(re.sub(r"([_/.:-])(?=\w)", r"\1<wbr>", str(escape(name))))
+    """A name that may be broken after its own signs and before its own capitals, so that no line
+    breaks it inside a word."""
+    parts = re.split(r"(?<=[_/.:-])(?=\w)|(?<=[a-z\d])(?=[A-Z])", str(name))
+    return Markup("<wbr>").join(map(escape, parts))
 
 
 def pack_map(xy, labels):

@@ -99,29 +99,29 @@ def sprites(X, canvas, budget=SPRITE_BYTES):
 
     Returns
     -------
-    dict with side (pixels of a tile), columns, per_sheet, step (row r has a picture when r % step
-    is 0) and sheets (data URIs).
+    dict with width and height (pixels of a tile, which has the shape of the rows), columns,
+    per_sheet, step (row r has a picture when r % step is 0) and sheets (data URIs).
     """
     n = len(X)
     probe = np.linspace(0, n - 1, min(n, 1024)).astype(int)
     longest = max(canvas.shape[:2])
-    sides = [s for s in SPRITE_SIDES if s <= longest] or [SPRITE_SIDES[-1]]
-    for side in sides:
-        tiles = SHEET_SIDE // side
-        _, raw = encode(_sheet(X, canvas, np.sort(probe), side, tiles), canvas.is_color)
+    for side in [s for s in SPRITE_SIDES if s <= longest] or [longest]:
+        high, wide = (max(1, round(s * side / longest)) for s in canvas.shape[:2])
+        tiles = SHEET_SIDE // max(high, wide)  # in a line, and lines in a sheet
+        _, raw = encode(_sheet(X, canvas, np.sort(probe), high, wide, tiles), canvas.is_color)
         need = len(raw) * 4 / 3 * n / len(probe)
         if need <= budget:
             break
     step = max(1, int(np.ceil(need / budget)))
-    tiles = SHEET_SIDE // side
     rows = np.arange(0, n, step)
     sheets = []
     for start in range(0, len(rows), tiles * tiles):
         part = rows[start : start + tiles * tiles]
-        kind, raw = encode(_sheet(X, canvas, part, side, tiles), canvas.is_color)
+        kind, raw = encode(_sheet(X, canvas, part, high, wide, tiles), canvas.is_color)
         sheets.append(f"data:image/{kind};base64," + base64.b64encode(raw).decode())
     return {
-        "side": side,
+        "width": wide,
+        "height": high,
         "columns": tiles,
         "per_sheet": tiles * tiles,
         "step": step,
@@ -129,23 +129,19 @@ def sprites(X, canvas, budget=SPRITE_BYTES):
     }
 
 
-def _sheet(X, canvas, rows, side, tiles):
-    """The rows as tiles of `side` pixels, `tiles` in a line, shrunk by plain averaging."""
+def _sheet(X, canvas, rows, high, wide, tiles):
+    """The rows as tiles of `high` x `wide` pixels, `tiles` in a line, shrunk by plain averaging."""
     h, w = canvas.shape[:2]
-    scale = min(1.0, side / max(h, w))
-    high, wide = max(1, round(h * scale)), max(1, round(w * scale))
     down, across = _averages(h, high), _averages(w, wide)
-    top, left = (side - high) // 2, (side - wide) // 2
     colors = (3,) if canvas.is_color else ()
     lines = -(-len(rows) // tiles)
-    out = np.zeros((lines * tiles, side, side, *colors), np.uint8)
+    out = np.zeros((lines * tiles, high, wide, *colors), np.uint8)
     for start in range(0, len(rows), 1024):
         pixels = canvas.pixels(X[rows[start : start + 1024]]).astype(np.float32)
         small = np.einsum("ih,nhw...,jw->nij...", down, pixels, across, optimize=True)
-        place = out[start : start + len(small), top : top + high, left : left + wide]
-        place[...] = np.round(small)
-    sheet = out.reshape(lines, tiles, side, side, *colors).swapaxes(1, 2)
-    return Image.fromarray(sheet.reshape(lines * side, tiles * side, *colors))
+        out[start : start + len(small)] = np.round(small)
+    sheet = out.reshape(lines, tiles, high, wide, *colors).swapaxes(1, 2)
+    return Image.fromarray(sheet.reshape(lines * high, tiles * wide, *colors))
 
 
 def _averages(n, m):  # -> (m, n), rows sum to 1

@@ -262,6 +262,76 @@ def test_a_phone_needs_no_sideways_scrolling(driver, pages, kind):
     check_quiet(driver)
 
 
+LONG = (
+    "MeanCorpuscularHaemoglobinConcentration",
+    "annual_household_expenditure_on_groceries",
+    "Blutsenkungsgeschwindigkeit",  # one word
+)
+
+# the pieces of a name between places where it may break that stand on more than one line
+TORN = """
+const torn = [];
+for (const cell of document.querySelectorAll(arguments[0]))
+  for (const node of cell.childNodes)
+    if (node.nodeType === 3) {
+      const range = document.createRange();
+      for (const found of node.data.matchAll(/\\S+/g)) {
+        range.setStart(node, found.index);
+        range.setEnd(node, found.index + found[0].length);
+        const lines = new Set([...range.getClientRects()].map((r) => Math.round(r.top)));
+        if (lines.size > 1) torn.push(found[0]);
+      }
+    }
+return torn;
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_are_not_torn_and_an_empty_cluster_is_small(driver, tmp_path, monkeypatch, width):
+    monkeypatch.setattr(maps, "tsne_map", lambda *args: None)
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(3, 3)) * 9).repeat(30, 0) + rng.normal(size=(90, 3))
+    model = fakes.FakeModel(3).fit(X)
+    model.n_clusters = 4  # the last one has no rows
+    data = fakes.Dataset(X=X, ids=range(90), kind="table", name="long", columns=list(LONG))
+    open_page(driver, reporting.write(tmp_path, model, data), width)
+    driver.execute_script("document.body.style.contentVisibility = 'visible'")
+    places = ".features td:first-child, .named, .rule b, .rule, .size, .badge, .glance em"
+    assert driver.execute_script("return document.querySelectorAll(arguments[0]).length", places)
+    assert driver.execute_script(TORN, places) == []
+    high = driver.execute_script(
+        "return [...document.querySelectorAll('.card')].map((c) => c.offsetHeight)"
+    )
+    assert len(high) == 4 and high[3] < 0.5 * min(high[:3])
+
+
+def test_pictures_that_are_not_square_have_no_bars(driver, tmp_path, monkeypatch):
+    monkeypatch.setattr(maps, "tsne_map", lambda *args: None)
+    X = np.full((60, 40, 24), 255, np.uint8)
+    X[:30, :20] = 128
+    model = fakes.FakeModel(2).fit(X)
+    data = fakes.Dataset(X=X, ids=range(60), kind="image", name="tall")
+    open_page(driver, reporting.write(tmp_path, model, data))
+    boxes = driver.execute_script(
+        "return [...document.querySelectorAll('.strip img, .glance img, .what img')].map((i) => {"
+        "const s = getComputedStyle(i), b = i.parentElement && getComputedStyle(i.parentElement);"
+        "return [i.className, i.closest('.strip') ? i.width / i.height : 0.6, s.objectFit,"
+        " s.backgroundColor, b.backgroundColor]; })"
+    )
+    assert len(boxes) > 10
+    for _, ratio, fit, back, behind in boxes:
+        assert ratio == pytest.approx(0.6, abs=0.05) and fit == "cover"
+        assert "rgb(0, 0, 0)" not in (back, behind)
+    hover(driver, 5).perform()
+    tip = find(driver, "#tip canvas")
+    wait(driver, PAINTED, tip)
+    assert driver.execute_script("return [arguments[0].width, arguments[0].height]", tip) == [
+        24,
+        40,
+    ]
+    check_quiet(driver)
+
+
 def test_two_hundred_groups(driver, tmp_path, monkeypatch):
     monkeypatch.setattr(maps, "tsne_map", lambda *args: None)
     rng = np.random.default_rng(0)

@@ -38,9 +38,9 @@ function drawSprite(canvas, i) {
   canvas.dataset.row = i;
   sheet(Math.floor(slot / s.per_sheet), (image) => {
     if (canvas.dataset.row !== String(i)) return; // the pointer has moved on
-    canvas.width = canvas.height = s.side;
-    const x = (inside % s.columns) * s.side, y = Math.floor(inside / s.columns) * s.side;
-    canvas.getContext("2d").drawImage(image, x, y, s.side, s.side, 0, 0, s.side, s.side);
+    const [w, h] = [canvas.width = s.width, canvas.height = s.height];
+    const x = (inside % s.columns) * w, y = Math.floor(inside / s.columns) * h;
+    canvas.getContext("2d").drawImage(image, x, y, w, h, 0, 0, w, h);
   });
 }
 
