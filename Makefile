@@ -34,13 +34,16 @@ check: install
 	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
 
-# The oldest versions that pyproject.toml allows, in an environment of their own
+# The oldest versions that pyproject.toml allows, in an environment of their own (LOWEST_VENV);
+# LOWEST narrows the tests, WORKERS is how many run at a time
+LOWEST_VENV ?= build/lowest
+WORKERS ?= 2
 test-lowest:
-	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
-	build/lowest/bin/python .ci/lowest.py > build/lowest/requirements.txt
-	build/lowest/bin/python -m pip install -q --disable-pip-version-check -r build/lowest/requirements.txt pytest pytest-timeout pytest-xdist hypothesis "pandas<3" "polars>=1"
-	build/lowest/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
-	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n 2 --ignore tests/docs -m "not browser and not data" $(LOWEST)
+	test -x $(LOWEST_VENV)/bin/python || $(PYTHON) -m venv $(LOWEST_VENV)
+	$(LOWEST_VENV)/bin/python .ci/lowest.py > $(LOWEST_VENV)/requirements.txt
+	$(LOWEST_VENV)/bin/python -m pip install -q --disable-pip-version-check -r $(LOWEST_VENV)/requirements.txt pytest pytest-timeout pytest-xdist hypothesis "pandas<3" "polars>=1"
+	$(LOWEST_VENV)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(WORKERS) --ignore tests/docs -m "not browser and not data" $(LOWEST)
 
 # sdist and wheel into dist/, then the wheel is tried outside the source tree
 dist: install

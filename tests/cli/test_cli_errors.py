@@ -63,7 +63,7 @@ def snapshot(folder) -> dict:
         (["fit", "digits", "--words", "9"], "--words 9 does not apply to digits, which is image"),
         (["fit", "--clusters", "3"], "give DATA"),
         (["fit", "--resume", "--out", "nowhere"], "nowhere holds no run to resume; give DATA"),
-        (["fit", "X", "Y"], "do not know what to do with 'Y'"),
+        (["fit", "X", "Y"], "unexpected argument 'Y'"),
         (["bench", "pendigit_s", "--methods", "kmeans"], "did you mean pendigits?"),
         (["bench", "digits", "--methods", "kmeans:q"], "it has: p, r"),
         (["bench", "digits", "--methods", "kmeans", "--set", "n_int=3"], "did you mean n_init?"),
@@ -171,7 +171,7 @@ def test_a_stopped_overwrite_can_go_on_and_leaves_nothing_of_the_old_run(
     assert main(["predict", finished, data]) == 0  # with the old model, which stands
     captured = capsys.readouterr()
     assert captured.out.encode() == old["labels.csv"]
-    assert f"a fit that shall replace {finished} is not finished yet" in captured.err
+    assert f"a fit that will replace {finished} is not finished yet" in captured.err
     assert main(words) == 2
     assert "--resume to finish it or --overwrite" in capsys.readouterr().err
     monkeypatch.setattr(Engine, "_save", save)

@@ -213,7 +213,7 @@ def test_images_that_are_none_say_so():
 
     with pytest.raises(EncoderError, match=r"images.*shape \(5, 4\)"):
         as_images(np.ones((5, 4)))
-    with pytest.raises(EncoderError, match="row 1 is no image"):
+    with pytest.raises(EncoderError, match="row 1 is not an image"):
         as_images([np.ones((3, 3)), np.ones(3)])
     with pytest.raises(EncoderError, match="5 channels"):
         to_batch(np.ones((2, 4, 4, 5)), (4, 4), 1)
@@ -319,7 +319,7 @@ def test_answers_that_are_no_vectors_are_refused(function, message):
         ("timm:resnet18", "pip install timm"),
         ("st:all-MiniLM-L6-v2", "pip install sentence-transformers"),
         (3, "is a int; give a function"),
-        ("no/such/folder", "no folder"),
+        ("no/such/folder", "neither a folder nor"),
     ],
 )
 def test_unknown_encoders(spec, message, monkeypatch):

@@ -94,7 +94,7 @@ def test_the_command_line_copes(tmp_path, blobs, capsys):
     assert cli.main([*words.split(), "--out", str(tmp_path / "run")]) == 0
     assert "rejected" in capsys.readouterr().out
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "fit no cluster well" in page and "If the worst were left out" in page
+    assert "fit no cluster well" in page and "If rows that fit badly were left out" in page
     assert runs.read(tmp_path / "run").labels.min() == -1
     assert cli.main(["evaluate", str(tmp_path / "run")]) == 0
     assert "coverage        0.9000" in capsys.readouterr().out

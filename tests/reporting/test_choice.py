@@ -31,4 +31,4 @@ def test_the_page_has_it(fitted, tmp_path, monkeypatch):
     model, X = fitted
     text = coterie.report(model, X, tmp_path / "r.html").read_text()
     part = re.search(r'<section id="choice">.*?</section>', text, re.S)[0]
-    assert "Why these clusters" in part and "of 10" in part and "(taken)" in part
+    assert "Why these clusters" in part and "of 10" in part and "(chosen)" in part

@@ -26,13 +26,13 @@ COMMANDS = {
     "evaluate": "score a run against known labels",
     "report": "write the HTML page of a run",
     "compare": "fit several methods on the same data, side by side",
-    "select-k": "how many clusters? curves over k, and an answer where they agree",
+    "select-k": "compare numbers of clusters",
     "methods": "list the methods",
     "datasets": "list the named data sets, or fetch them",
-    "bench": "run a campaign over data sets, methods and seeds; show the results",
-    "paper": "tables and figures of the papers: what is missing, run it, show it",
+    "bench": "run methods on named data sets; show the results",
+    "paper": "tables and figures of the papers, ours beside the published ones",
     "demo": "cluster scikit-learn's digits with the default method",
-    "completion": "print a script that completes commands in a shell",
+    "completion": "print a completion script for your shell",
 }
 
 SHOWN: list[str] = []  # notices of this command
@@ -47,7 +47,7 @@ examples:
   coterie fit photos/ --clusters 12 --out runs/photos
   coterie predict runs/photos new-photos/ --out labels.csv
 
-coterie COMMAND --help tells more; coterie fit --method M --help lists the options of a method
+coterie COMMAND --help explains a command, coterie fit --method M --help the options of a method
 
 options: --version, --help, --debug (show the traceback of an error)
 """

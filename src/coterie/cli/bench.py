@@ -29,28 +29,54 @@ def run(argv: list[str]) -> int:
         "       coterie bench --show|--rank [DATASETS] [--methods ...]",
         description=DESCRIPTION,
     )
-    parser.add_argument("datasets", type=names, nargs="?", metavar="DATASETS", help="A,B,...")
-    parser.add_argument("--datasets", type=names, dest="datasets_flag", metavar="A,B,...")
-    parser.add_argument("--methods", type=names, default=[], metavar="M[:V],...")
+    parser.add_argument(
+        "datasets", type=names, nargs="?", metavar="DATASETS", help="named data sets: A,B,..."
+    )
+    parser.add_argument(
+        "--datasets", type=names, dest="datasets_flag", metavar="A,B,...", help="the same"
+    )
+    parser.add_argument(
+        "--methods", type=names, default=[], metavar="M[:V],...", help="methods to run"
+    )
     parser.add_argument("--profile", metavar="default|paper", help="settings to start from")
-    parser.add_argument("--seeds", type=seeds, default=list(range(5)), metavar="N|A-B|A,B")
-    parser.add_argument("--set", action="append", default=[], metavar="[M.]KEY=VALUE")
-    parser.add_argument("--grid", action="append", default=[], metavar="[M.]KEY=V1,V2,...")
-    parser.add_argument("--budget", type=duration, metavar="T", help="begin no run after this time")
-    parser.add_argument("--threads", type=whole, metavar="N")
+    parser.add_argument(
+        "--seeds",
+        type=seeds,
+        default=list(range(5)),
+        metavar="N|A-B|A,B",
+        help="number or list of seeds (default: 5)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="[M.]KEY=VALUE",
+        help="a parameter, of all methods or of M",
+    )
+    parser.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="[M.]KEY=V1,V2,...",
+        help="several values of a parameter, each in runs of its own",
+    )
+    parser.add_argument("--budget", type=duration, metavar="T", help="start no run after this time")
+    parser.add_argument("--threads", type=whole, metavar="N", help="threads (default: all cores)")
     parser.add_argument(
         "--ledger",
         metavar="FILE",
-        help=f"(default: {OWN_LEDGER}; for --show and --rank {PROJECT_LEDGER}, if it is here)",
+        help=f"file of results (default: {OWN_LEDGER}; to show, {PROJECT_LEDGER} if it exists)",
     )
-    parser.add_argument("--cache-dir", metavar="DIR", help="share pre-trained networks")
+    parser.add_argument(
+        "--cache-dir", metavar="DIR", help="folder in which runs share pre-trained networks"
+    )
     parser.add_argument(
         "--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)"
     )
-    parser.add_argument("--retry", action="store_true", help="run failed ones again")
+    parser.add_argument("--retry", action="store_true", help="repeat runs that failed")
     parser.add_argument("--show", action="store_true", help="print mean ± std (best) and stop")
     parser.add_argument(
-        "--part", type=share, metavar="S", help="with --show: scores of this share of the rows"
+        "--part", type=share, metavar="S", help="with --show: score this share of the rows"
     )
     parser.add_argument("--rank", action="store_true", help="print the mean rank of each method")
     args = parser.parse_strictly(argv)
@@ -93,7 +119,9 @@ def seeds(text: str) -> list[int]:
         found = [int(part) for part in names(text) if part.isdigit()]
         found = found if len(found) == len(names(text)) else []
     if not found:
-        raise ArgumentTypeError(f"'{text}' names no seeds; 5 is 0 to 4, 3-7 is 3 to 7, 0,4 those")
+        raise ArgumentTypeError(
+            f"'{text}' names no seeds: 5 means 0 to 4, 3-7 means 3 to 7, 0,4 means these two"
+        )
     return found
 
 
@@ -104,7 +132,7 @@ def share(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 1:
-        raise ArgumentTypeError(f"'{text}' is no share of the rows; give a number such as 0.9")
+        raise ArgumentTypeError(f"'{text}' is not a share of the rows; give a number such as 0.9")
     return value
 
 

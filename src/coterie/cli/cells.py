@@ -10,7 +10,7 @@ from .method_args import UsageError
 def check_write(source: str, target: Path, *, overwrite: bool) -> None:
     """Refuse before the work what could not be written after it."""
     if Path(source).suffix.lower() != ".h5ad":
-        raise UsageError(f"--write adds clusters to an .h5ad file, and {source} is none")
+        raise UsageError(f"--write adds clusters to an .h5ad file, and {source} is not one")
     if target.suffix.lower() != ".h5ad":
         raise UsageError(f"--write {target}: give a file that ends in .h5ad")
     if target.exists() and not overwrite:

@@ -20,15 +20,29 @@ def run(argv: list[str]) -> int:
         "Runs that are there already are kept: the same command goes on where it stopped.",
     )
     parser.add_argument("data", metavar="DATA", help="as for coterie fit")
-    parser.add_argument("--methods", type=names, required=True, metavar="M[:VARIANT],...")
-    parser.add_argument("--clusters", type=whole_or_auto, metavar="K")
     parser.add_argument(
-        "--seeds", type=seeds, default=[0], metavar="N|A-B|A,B", help="(default: 0 alone)"
+        "--methods", type=names, required=True, metavar="M[:V],...", help="methods to compare"
     )
-    parser.add_argument("--out", required=True, metavar="DIR")
-    parser.add_argument("--set", action="append", default=[], metavar="[M.]KEY=VALUE")
-    parser.add_argument("--threads", type=whole, metavar="N")
-    parser.add_argument("--time-budget", type=duration, metavar="T", help="for each fit")
+    parser.add_argument("--clusters", type=whole_or_auto, metavar="K", help="number of clusters")
+    parser.add_argument(
+        "--seeds",
+        type=seeds,
+        default=[0],
+        metavar="N|A-B|A,B",
+        help="number or list of seeds (default: seed 0)",
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the runs")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="[M.]KEY=VALUE",
+        help="a parameter, of all methods or of M",
+    )
+    parser.add_argument("--threads", type=whole, metavar="N", help="threads (default: all cores)")
+    parser.add_argument(
+        "--time-budget", type=duration, metavar="T", help="time for each fit, such as 5m"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
     parser.add_argument("--report", action="store_true", help="write a comparison page as well")
     add_data_flags(parser)

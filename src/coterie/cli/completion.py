@@ -37,7 +37,9 @@ def run(argv: list[str]) -> int:
         usage="coterie completion bash|zsh|fish",
         description="Print a script for your shell that completes commands, options and methods.",
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL")
+    parser.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
+    )
     print(script(parser.parse_strictly(argv).shell), end="")
     return 0
 

@@ -10,9 +10,11 @@ def run(argv: list[str]) -> int:
         description="Cluster the digits that ship with scikit-learn with the default method and\n"
         "write a run folder with a report.",
     )
-    parser.add_argument("--out", metavar="RUN", help="(default: runs/demo, which is replaced)")
+    parser.add_argument(
+        "--out", metavar="RUN", help="run folder (default: runs/demo, which is replaced)"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier run")
-    parser.add_argument("--method", metavar="M", help="another method")
+    parser.add_argument("--method", metavar="M", help="method (default: kith)")
     args = parser.parse_strictly(argv)
     words = ["digits", "--clusters", "10", "--out", args.out or "runs/demo", "--report"]
     words += ["--method", args.method] if args.method else []

@@ -18,8 +18,8 @@ def run(argv: list[str]) -> int:
     parser.add_argument(
         "--labels",
         metavar="FILE|COLUMN",
-        help=".npy or text with one label a row (ids are matched), or a column of the data; "
-        "for a folder of images the word folder: the subfolders are the classes",
+        help=".npy or text file with one label per row (ids are matched), or a column of the data; "
+        "for images in subfolders that are the classes: the word folder",
     )
     args = parser.parse_strictly(argv)
     finished = runs.read(args.run)

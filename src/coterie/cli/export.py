@@ -15,12 +15,12 @@ def run(argv: list[str]) -> int:
         "proba out. x is float32 in the units of the data; the number of rows is free.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
-    parser.add_argument("--onnx", action="store_true", help="the format (the only one)")
-    parser.add_argument("--out", metavar="FILE", help="(default: RUN/model.onnx)")
+    parser.add_argument("--onnx", action="store_true", help="write ONNX (the only format)")
+    parser.add_argument("--out", metavar="FILE", help="output file (default: RUN/model.onnx)")
     parser.add_argument("--overwrite", action="store_true", help="replace FILE")
     args = parser.parse_strictly(argv)
     if not args.onnx:
-        raise UsageError(f"in which format? coterie export {args.run} --onnx")
+        raise UsageError(f"name the format: coterie export {args.run} --onnx")
     finished = runs.read(args.run)
     out = Path(args.out) if args.out else finished.path / "model.onnx"
     if out.exists() and not args.overwrite:

@@ -90,26 +90,43 @@ def build_parser(cls) -> Parser:
     unset = argparse.SUPPRESS
     parser.add_argument("data", metavar="DATA", nargs="?", help="what to cluster")
     parser.add_argument("--data", dest="data_flag", help=unset)  # the config key of DATA
-    parser.add_argument("--method", default=unset, metavar="M[:V]", help="see coterie methods")
+    parser.add_argument(
+        "--method",
+        default=unset,
+        metavar="M[:V]",
+        help="method (default: kith); coterie methods lists them",
+    )
     parser.add_argument(
         "--clusters",
         "--n-clusters",
         type=whole_or_auto,
         default=unset,
         metavar="K|auto",
-        help="auto: kith finds the number",
+        help="number of clusters; auto: kith finds it",
     )
     parser.add_argument("--out", metavar="RUN", help="run folder (default: runs/DATA-METHOD)")
-    parser.add_argument("--config", metavar="FILE|RUN", help="options from a file, or a run")
+    parser.add_argument(
+        "--config", metavar="FILE|RUN", help="take options from a file, or from a run"
+    )
     parser.add_argument("--resume", action="store_true", help="finish a run that was stopped")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier run")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--quiet", action="store_true", help="print only errors")
     parser.add_argument(
-        "--seed", "--random-state", type=int, default=unset, metavar="N", help="(default: 0)"
+        "--seed", "--random-state", type=int, default=unset, metavar="N", help="seed (default: 0)"
     )
-    parser.add_argument("--threads", type=whole, default=unset, metavar="N")
     parser.add_argument(
-        "--time-budget", type=duration, default=unset, metavar="T", help="such as 90s, 5m, 1h"
+        "--threads",
+        type=whole,
+        default=unset,
+        metavar="N",
+        help="threads to use (default: all cores)",
+    )
+    parser.add_argument(
+        "--time-budget",
+        type=duration,
+        default=unset,
+        metavar="T",
+        help="time for the fit, such as 90s, 5m, 1h",
     )
     parser.add_argument(
         "--paper", metavar="NAME", default=unset, help="start from the published settings for NAME"
@@ -121,13 +138,15 @@ def build_parser(cls) -> Parser:
         help="write report.html as well",
     )
     parser.add_argument(
-        "--write", metavar="FILE.h5ad", help="cells: the data and their clusters as a new file"
+        "--write",
+        metavar="FILE.h5ad",
+        help="cells: write the data with their clusters to a new file",
     )
     parser.add_argument(
         "--baseline",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="run k-means on the data themselves beside it",
+        help="also run plain k-means, for comparison",
     )
     add_data_flags(parser)
     add_method_flags(parser, cls)
@@ -146,7 +165,7 @@ def _given_params(args, cls) -> dict:
 
 def _fresh(args, cls, out: str) -> Plan:
     if args.data is None:
-        raise UsageError("what shall be clustered? give DATA (see coterie fit --help)")
+        raise UsageError("what should be clustered? give DATA (see coterie fit --help)")
     given = vars(args)
     params = _given_params(args, cls)
     if "paper" in given:

@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
                 meant = MEANT.get(name.lstrip("-")) if "--clusters" in known else None
                 near = f"; did you mean {meant}?" if meant else did_you_mean(name, known)
                 raise UsageError(f"unknown option {name}{near}")
-            raise UsageError(f"do not know what to do with '{rest[0]}' (see {self.prog} --help)")
+            raise UsageError(f"unexpected argument '{rest[0]}' (see {self.prog} --help)")
         return args
 
 
@@ -132,8 +132,7 @@ def add_method_flags(parser: Parser, cls):
         if title not in groups:
             about = f"{cls.key}: {cls.summary}" if title == "method" else None
             groups[title] = parser.add_argument_group(title, about)
-        text = f"{meta.get('help', '')} (default: {_shown(field.default)})".replace("%", "%%")
-        options = {"dest": name, "default": argparse.SUPPRESS, "help": text.strip()}
+        options = {"dest": name, "default": argparse.SUPPRESS, "help": _help(field)}
         if bool in kinds and str not in kinds:
             groups[title].add_argument(
                 flag_name(name), action=argparse.BooleanOptionalAction, **options
@@ -168,6 +167,12 @@ def _reader(kinds, choices, member=None):
         return value
 
     return read
+
+
+def _help(field) -> str:
+    """The help of a field and its default: in place of None the rule that it stands for."""
+    text, _, rule = field.metadata.get("help", "").partition("; None: ")
+    return f"{text} (default: {rule or _shown(field.default)})".strip().replace("%", "%%")
 
 
 def _metavar(kinds) -> str:

@@ -30,11 +30,15 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--profile", metavar="paper|default", help="with --run: which settings")
     parser.add_argument("--seeds", type=whole, metavar="N", help="with --run: at most seeds 0..N-1")
     parser.add_argument("--data", metavar="A,B,...", help="with --run: only these data sets")
-    parser.add_argument("--budget", type=duration, metavar="T", help="begin no run after this time")
-    parser.add_argument("--threads", type=whole, metavar="N")
-    parser.add_argument("--ledger", default="results/ledger.jsonl", metavar="FILE")
+    parser.add_argument("--budget", type=duration, metavar="T", help="start no run after this time")
+    parser.add_argument("--threads", type=whole, metavar="N", help="threads (default: all cores)")
+    parser.add_argument(
+        "--ledger", default="results/ledger.jsonl", metavar="FILE", help="file of results"
+    )
     parser.add_argument("--results", default="results", metavar="DIR", help="where --write writes")
-    parser.add_argument("--cache-dir", metavar="DIR", help="share pre-trained networks")
+    parser.add_argument(
+        "--cache-dir", metavar="DIR", help="folder in which runs share pre-trained networks"
+    )
     parser.add_argument(
         "--models",
         default="runs/campaign/models",

@@ -21,10 +21,10 @@ def run(argv: list[str]) -> int:
     )
     parser.add_argument("run", metavar="RUN", help="folder of an earlier fit, or of model.save")
     parser.add_argument("data", metavar="DATA", help="new rows")
-    parser.add_argument("--out", metavar="FILE", help="write id,label,confidence there")
+    parser.add_argument("--out", metavar="FILE", help="write id, label and confidence to FILE")
     parser.add_argument("--proba", action="store_true", help="add a column for each cluster")
     parser.add_argument(
-        "--onnx", action="store_true", help="through onnxruntime and what coterie export wrote"
+        "--onnx", action="store_true", help="use onnxruntime and the file that coterie export wrote"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace FILE")
     add_data_flags(parser)

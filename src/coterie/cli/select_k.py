@@ -8,13 +8,10 @@ from .method_args import Parser, UsageError, whole
 from .source import add_data_flags, data_options, load_for, short_name
 from .summary import console
 
-DESCRIPTION = """Fit a method for each number of clusters and look at stability over seeds,
-silhouette, and what merging costs. No labels are used. With kith the answer is that of
-coterie fit --clusters auto, which is much quicker; the curves stand beside it. With other methods,
-where the curves disagree the answer is "no clear answer": believe that, and decide by what the
-clusters are for.
-
-  coterie select-k usps --method kith --from 2 --to 20 --out runs/usps-k"""
+DESCRIPTION = """Fit a method for several numbers of clusters and draw three curves: stability over
+seeds, silhouette, and what is lost by merging. No labels are used. The answer is a number where the
+curves agree, and "no clear answer" where they do not: then decide by what the clusters are for.
+With kith the answer is that of coterie fit --clusters auto, which is much quicker."""
 
 FILES = ("curves.csv", "curves.png")
 
@@ -29,10 +26,17 @@ def run(argv: list[str]) -> int:
     )
     parser.add_argument("data", metavar="DATA", help="as for coterie fit")
     parser.add_argument(
-        "--method", default=registry.DEFAULT, metavar="M[:V]", help=f"(default: {registry.DEFAULT})"
+        "--method",
+        default=registry.DEFAULT,
+        metavar="M[:V]",
+        help=f"method (default: {registry.DEFAULT})",
     )
-    parser.add_argument("--from", dest="low", type=whole, default=2, metavar="A")
-    parser.add_argument("--to", dest="high", type=whole, default=20, metavar="B")
+    parser.add_argument(
+        "--from", dest="low", type=whole, default=2, metavar="A", help="fewest (default: 2)"
+    )
+    parser.add_argument(
+        "--to", dest="high", type=whole, default=20, metavar="B", help="most (default: 20)"
+    )
     parser.add_argument(
         "--seeds",
         type=whole,
@@ -40,15 +44,17 @@ def run(argv: list[str]) -> int:
         metavar="N",
         help="fits at each k, at least 2 (default: 2)",
     )
-    parser.add_argument("--out", metavar="DIR", help="(default: runs/DATA-METHOD-k)")
+    parser.add_argument("--out", metavar="DIR", help="output folder (default: runs/DATA-METHOD-k)")
     parser.add_argument("--overwrite", action="store_true", help="replace earlier curves")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--threads", type=whole, metavar="N")
-    parser.add_argument("--quiet", action="store_true", help="only the answer")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the method"
+    )
+    parser.add_argument("--threads", type=whole, metavar="N", help="threads (default: all cores)")
+    parser.add_argument("--quiet", action="store_true", help="print only the answer")
     add_data_flags(parser)
     args = parser.parse_strictly(argv)
     if not 2 <= args.low < args.high:
-        raise UsageError(f"--from {args.low} --to {args.high} is no range; begin at 2 or more")
+        raise UsageError(f"--from {args.low} --to {args.high} is not a range; begin at 2 or more")
 
     from coterie.number_of_clusters import SHARE, study
     from coterie.storage import runs

@@ -44,19 +44,19 @@ def add_data_flags(parser: Parser):
     add("--label-column", metavar="NAME", help="column of known classes, for evaluation only")
     add("--text-column", metavar="NAME", help="column or JSON key that holds the text")
     add("--image-size", metavar="H[xW]", help="resize images to this size")
-    add("--skip-bad", action="store_true", help="go on without unreadable images")
-    add("--embeddings", action="store_true", help="the rows are ready embeddings")
+    add("--skip-bad", action="store_true", help="leave out images that cannot be read")
+    add("--embeddings", action="store_true", help="rows are embeddings already")
     add(
         "--words",
         type=whole,
         metavar="N",
-        help="words that describe texts (default: 2000; kith 5000)",
+        help="size of the vocabulary of texts (default: 2000; kith 5000)",
     )
-    add("--use-rep", metavar="KEY", help="representation of an .h5ad file (obsm), not its matrix")
-    add("--categorical", metavar="one-hot", help="columns of words become columns of 0 and 1")
-    add("--dates", metavar="numbers", help="dates become days since 1970")
-    add("--missing", metavar="median", help="gaps are filled with the median of their column")
-    add("--names", metavar="FILE", help="names of the columns of .npy and .npz, one a line")
+    add("--use-rep", metavar="KEY", help="use this representation of an .h5ad file (obsm)")
+    add("--categorical", metavar="one-hot", help="turn columns of words into columns of 0 and 1")
+    add("--dates", metavar="numbers", help="turn dates into days since 1970")
+    add("--missing", metavar="median", help="fill gaps with the median of their column")
+    add("--names", metavar="FILE", help="names of the columns of .npy and .npz, one per line")
     add("--data-dir", metavar="DIR", help="folder of the named data sets (or set COTERIE_DATA)")
 
 

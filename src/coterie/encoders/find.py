@@ -75,7 +75,7 @@ def _named(spec: str) -> Encoder:
         return TextFolder(path)
     close = did_you_mean(spec, ("text", "image"))
     raise EncoderError(
-        f"encoder {spec!r} is no folder and no name that is known{close}; give one of: {KINDS}"
+        f"encoder {spec!r} is neither a folder nor a known name{close}; give one of: {KINDS}"
     )
 
 

@@ -76,7 +76,7 @@ def _image(image: Any, row: int) -> np.ndarray:
         image = np.moveaxis(image, 0, 2)
     if image.dtype.kind not in "fiub" or image.ndim not in (2, 3) or 0 in image.shape:
         raise EncoderError(
-            f"row {row} is no image: its shape is {image.shape}, its type {image.dtype}; "
+            f"row {row} is not an image: its shape is {image.shape}, its type {image.dtype}; "
             "give arrays (h, w) or (h, w, c)"
         )
     return image

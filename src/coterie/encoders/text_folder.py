@@ -40,7 +40,7 @@ class TextFolder(Encoder):
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
             raise EncoderError(
-                f"{folder} is no encoder: {', '.join(missing)} is missing. It needs "
+                f"{folder} is not an encoder: {', '.join(missing)} is missing. It needs "
                 f"{', '.join(FILES)}, as Hugging Face stores a model; a model without "
                 "tokenizer.json gets one by AutoTokenizer.from_pretrained(...).save_pretrained(...)"
             )

@@ -31,7 +31,7 @@ from .validate import check_rows
 
 
 class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimator):
-    """A clustering method: rows -> network -> latents -> scores, the largest score is the label.
+    """A clustering method: rows -> network -> embedding -> scores; the largest is the label.
 
     A subclass declares fields with `param` and fills `_fit`, which leaves `network_` and `head_`
     behind; `assign` turns latents and head into scores. Everything else is inherited, and
@@ -43,8 +43,8 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         "reject_below_": "score (`score_samples`) below which a row gets the label -1",
         "settings_": "what the fit was run with: a value for each parameter",
         "history_": "losses and cluster sizes of each epoch",
-        "seconds_": "what each phase took",
-        "notes_": "what the fit has to say about its result",
+        "seconds_": "time that each phase took",
+        "notes_": "remarks of the fit on its result",
         "recipe_": "how the rows were read, for `load_data(new, recipe=model.recipe_)`",
         "n_features_in_": "columns of a table; rows of an image",
     }
@@ -60,15 +60,15 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
     random_state: Any = param(None, "seed; None draws a new one for each fit", group="run")
     scale: str = param(
         "auto",
-        "input scaling: auto, none, unit (divide by the largest value), symmetric (to -1..1), "
-        "global, standard",
+        "input scaling: auto (by the data), none, unit (divide by the largest value), symmetric "
+        "(to -1..1), global (centre columns, one factor for all), standard (each column by itself)",
         choices=("auto", "none", "unit", "symmetric", "global", "standard"),
     )
     encoder: Any = param(
         None,
-        "pretrained network that makes vectors of the rows first: text, image, a file .onnx, a "
-        "folder with a model, timm:NAME, st:NAME, in Python also a function or a module; auto for "
-        "texts: words or text, whichever has the clearer clusters",
+        "pretrained network that turns rows into vectors first: text, image, a .onnx file, a "
+        "folder with a model, timm:NAME, st:NAME, in Python also a function or a module; auto, for "
+        "texts: words or the encoder text, whichever gives the clearer clusters",
     )
     device: Any = param(
         "auto",
@@ -92,7 +92,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
 
     # -- the estimator ----------------------------------------------------------------------
     def fit(self, X: Any, y: Any = None) -> "Clusterer":
-        """Learn the clusters of X. `y` exists for scikit-learn's sake and is never looked at."""
+        """Learn the clusters of X. `y` is there for scikit-learn and is ignored."""
         check_params(self)
         source = check_rows(self, first_rows(self, X), reset=True)
         if self.n_clusters != "auto" and source.shape[0] < self.n_clusters:
@@ -201,7 +201,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         return self._map(self._rows(X), self.embed)
 
     def embed(self, latents: torch.Tensor) -> torch.Tensor:
-        """What `transform` shows of the latents."""
+        """What `transform` returns of the embedding."""
         return latents
 
     @property

@@ -64,7 +64,7 @@ def clustering_weight(s: Any) -> float:
 
 
 def net_param(default: str) -> Any:
-    help = "mlp, auto (conv for images), conv, or a module"
+    help = "network: mlp, conv, auto (conv for images), or a module"
     return param(default, help, group="network", rule=_net)
 
 
@@ -79,7 +79,7 @@ def centers_param() -> Any:
 
 def code_variance_param() -> Any:
     return param(
-        50.0, "largest variance of a pre-trained embedding when clustering begins; 0: any", ge=0
+        50.0, "largest variance of the embedding when clustering begins; 0: no limit", ge=0
     )
 
 
@@ -104,15 +104,15 @@ class NetworkFields(Fields):
     net: Any = net_param("mlp")
     embedding_dim: int | None = param(
         None,
-        "size of the embedding; None: 10, and for rows that are not images one for each cluster "
-        "beyond ten, up to 64",
+        "size of the embedding; None: 10; for rows that are not images one per cluster, if there "
+        "are more than ten, up to 64",
         ge=1,
         group="network",
         rule=_embedding_dim,
     )
     hidden: tuple[int, ...] | None = param(
         None,
-        "hidden layers of the mlp; None: 512-512, or 500-500-2000 for 20,000 rows of 256 values",
+        "hidden layers of the mlp; None: 512-512; from 20,000 rows of 256 values on 500-500-2000",
         ge=1,
         group="network",
         rule=_hidden,
@@ -126,8 +126,8 @@ class NetworkFields(Fields):
     initializer: str = param("xavier", "starting weights", choices=INITIALIZERS, group="network")
     precision: str = param(
         "auto",
-        "of the network's products while it is trained: single, half (bfloat16, for processors "
-        "that have it); auto: single",
+        "precision of matrix products in training: single, or half (bfloat16, for processors that "
+        "have it); auto: single",
         choices=("auto", "single", "half"),
         group="training",
         rule=lambda s: "single",  # until a study of quality speaks for half
@@ -138,7 +138,7 @@ class ScheduleFields(Fields):
     """Shared by pre-training and clustering."""
 
     decay_epochs: float | None = param(
-        None, "epochs that a schedule takes; None: all of its phase", gt=0, group="training"
+        None, "epochs over which the schedule runs; None: the whole phase", gt=0, group="training"
     )
 
 
@@ -150,7 +150,7 @@ class PretrainFields(ScheduleFields):
     )
     pretrain: str = param(
         "plain",
-        "kind of pre-training; kith: its features and body are the encoder (net is not used)",
+        "kind of pre-training; kith: Kith's features and network replace `net`",
         choices=("plain", "denoise", "layerwise", "kith"),
         group="training",
     )
@@ -170,26 +170,26 @@ class PretrainFields(ScheduleFields):
     )
     pretrain_lr: float | None = param(
         None,
-        "learning rate of pre-training; None: 3e-3, for many rows 1e-3",
+        "learning rate of pre-training; None: 3e-3; for many wide rows 1e-3",
         gt=0,
         group="training",
         rule=lambda s: 1e-3 if is_large(s) else 3e-3,
     )
     pretrain_schedule: str | None = param(
         None,
-        "learning-rate schedule; None: onecycle, for many rows constant",
+        "learning-rate schedule of pre-training; None: onecycle; for many wide rows constant",
         choices=(*SCHEDULES, None),
         group="training",
         rule=lambda s: "constant" if is_large(s) else "onecycle",
     )
-    pretrain_optimizer: str = param("adam", "optimiser", choices=OPTIMIZERS, group="training")
-    pretrain_augment: bool = param(
-        True, "pre-training sees changed images too, where `augment` says so", group="training"
+    pretrain_optimizer: str = param(
+        "adam", "optimiser of pre-training", choices=OPTIMIZERS, group="training"
     )
+    pretrain_augment: bool = param(True, "use `augment` in pre-training too", group="training")
     augment: str = param(
         "none",
-        "images that the network sees: none (as they are), affine (turned, shifted, scaled and "
-        "sheared a little) or rigid (turned and shifted)",
+        "how images are changed in training: none, affine (turned, shifted, scaled and sheared a "
+        "little) or rigid (turned and shifted a little)",
         choices=AUGMENT,
         group="training",
     )
@@ -207,7 +207,7 @@ class StepFields(ScheduleFields):
 
     epochs: float | None = param(
         None,
-        "most epochs of clustering; None: 20, more for few rows",
+        "most epochs of clustering; None: 20; more for few rows",
         ge=0,
         group="training",
         rule=_epochs,
@@ -217,7 +217,7 @@ class StepFields(ScheduleFields):
     optimizer: str = param("adam", "optimiser of clustering", choices=OPTIMIZERS, group="training")
     momentum: float = param(0.9, "momentum of sgd in clustering", ge=0, le=1, group="training")
     clip: float | None = param(
-        None, "largest norm of a gradient in clustering", gt=0, group="training"
+        None, "largest norm of the gradient in clustering", gt=0, group="training"
     )
 
 
@@ -226,7 +226,8 @@ class UpdateFields(Fields):
 
     update_every: int | float | None = param(
         None,
-        "full-data update: a float counts epochs, an int mini-batches; None: an epoch, 20 at least",
+        "time between updates over all rows: a float counts epochs, an int batches; None: an "
+        "epoch, but at least 20 batches",
         gt=0,
         group="training",
         rule=_update_every,
@@ -239,7 +240,7 @@ class UpdateFields(Fields):
     )
     empty: str = param(
         "reseed",
-        "what to do about clusters without rows",
+        "what to do with a cluster that lost all rows: start it elsewhere, keep it, raise an error",
         choices=("reseed", "keep", "raise"),
         group="training",
     )

@@ -22,8 +22,8 @@ class Labelling(Fields):
 
     reject: float = param(
         0.0,
-        "share of the training rows that fit worst and get no cluster but the label -1; new rows "
-        "are held to the same threshold",
+        "share of the training rows that get the label -1, those that fit worst; new rows that fit "
+        "as badly get it too",
         ge=0,
         le=0.9,
     )

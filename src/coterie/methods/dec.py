@@ -113,7 +113,7 @@ class IDEC(DEC):
 
     key = "idec"
     title = "IDEC"
-    summary = "DEC with a decoder that keeps the embedding honest"
+    summary = "DEC that keeps its decoder, so that rows can still be rebuilt"
     reference = "Guo, Gao, Liu, Yin: Improved deep embedded clustering with local structure, 2017"
     keeps_decoder = True
 

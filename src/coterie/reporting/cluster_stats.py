@@ -229,14 +229,14 @@ def _reasons(facts, j, apart):
     elif size < 3:
         reasons.append(f"small: only {count(size, facts.noun)}")
     elif facts.k > 2 and size > 0.5 * facts.n:
-        reasons.append(f"holds {percent(size / facts.n)} of everything; may hide several clusters")
+        reasons.append(f"holds {percent(size / facts.n)} of all rows; may hide several clusters")
     mine = facts.labels == j
     torn = float((facts.rivalry[mine] >= BORDER).mean())
     if torn > 0.3:
         rivals = np.bincount(facts.rival[mine & (facts.rivalry >= BORDER)], minlength=facts.k)
         reasons.append(
-            f"{percent(torn)} of its members could as well be elsewhere, "
-            f"mostly in cluster {int(rivals.argmax())}"
+            f"{percent(torn)} of its members could belong to another cluster, "
+            f"mostly cluster {int(rivals.argmax())}"
         )
     crowded = [i for i, _, g in facts.nearest[j] if g > NO_GAP and frozenset((i, j)) not in apart]
     if crowded:

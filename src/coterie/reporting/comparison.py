@@ -142,12 +142,12 @@ def _sentences(grouped, results):
     if steady:
         best, worst = max(steady, key=steady.__getitem__), min(steady, key=steady.__getitem__)
         out.append(
-            f"Between seeds {best} agrees with itself most (adjusted Rand index {steady[best]:.2f})"
+            f"Over seeds {best} agrees with itself most (adjusted Rand index {steady[best]:.2f})"
             + (f", {worst} least ({steady[worst]:.2f})." if best != worst else ".")
         )
         out.append(
-            "A method that changes its mind with the seed has not found stable clusters in these "
-            "data, however good a single score looks."
+            "If a method gives different clusters for each seed, they are not stable, however good "
+            "a single score looks."
         )
     else:
         out.append("One seed each: a difference may be luck. Run several seeds before you choose.")

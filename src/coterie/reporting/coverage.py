@@ -33,7 +33,7 @@ def section(facts, model, dataset):
     without += " (label -1)" if facts.left_out else f" (reject={EXAMPLE:g})"
     note = (
         f"Mean confidence of the {facts.noun}s that fit best, from the best few to all. {without} "
-        f"it rises from {values[-1]:.2f} to {left:.2f}. A curve that falls at its end says that a "
-        f"few {facts.noun}s belong nowhere; a straight one, that leaving out helps little."
+        f"it rises from {values[-1]:.2f} to {left:.2f}. If the curve falls at its end, a few "
+        f"{facts.noun}s belong nowhere. If it is straight, leaving rows out helps little."
     )
     return {"note": note, "chart": charts.curve(values, "mean confidence over the share kept")}

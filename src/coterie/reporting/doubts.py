@@ -29,8 +29,8 @@ def _scattered(ground, labels):
     if not mine < HALF * best:
         return None
     return (
-        f"rows that are alike are not together: beyond chance, {percent(max(mine, 0))} of a row's "
-        f"nearest rows share its cluster, where {name} reaches {percent(best)}",
+        f"near rows are often in different clusters: beyond chance, {percent(max(mine, 0))} of a "
+        f"row's nearest rows share its cluster; with {name} it is {percent(best)}",
         [],
     )
 
@@ -68,7 +68,7 @@ def _divided(ground, labels):
     cut, j, share, name = min(splits)
     return (
         f"cluster {j} may be two: {name} divides it ({percent(share)} and "
-        f"{percent(1 - share)}) where {percent(cut)} of the links between nearest rows cross, "
-        f"less than the {percent(border)} between {cluster_list((min(a, b), max(a, b)))}",
+        f"{percent(1 - share)}), and only {percent(cut)} of the links between nearest rows cross "
+        f"that line; between {cluster_list((min(a, b), max(a, b)))} it is {percent(border)}",
         [j],
     )

@@ -16,8 +16,8 @@ CANDIDATES = {
     "mixture": "a mixture of Gaussians",
     "spectral": "spectral clustering",
     "linkage": "linkage along the shortest links",
-    "consensus": "what all heads of the network have in common",
-    "embedding": "k-means on the network's embedding",
+    "consensus": "a consensus of all heads of the network",
+    "embedding": "k-means on the embedding",
 }
 COUNTS = ("clusters_used", "smallest_share", "largest_share")
 OTHERWISE = 0.6  # agreement below which a second clustering is worth showing
@@ -55,9 +55,10 @@ def duration(seconds):
 def cards_note(facts):
     typical = {
         "image": "Typical members lie nearest the middle of their cluster, borderline ones "
-        "are torn between two clusters, random ones show what the cluster is really like. "
+        "lie between two clusters, random ones show what the cluster is really like. "
         "Click a picture to find it on the map.",
-        "text": "Words frequent in the cluster and rare elsewhere; larger ones count more.",
+        "text": "Words that are frequent in the cluster and rare elsewhere, the strongest in large "
+        "letters.",
         "table": "Effect compares the cluster with everything else in standard deviations: "
         "bars to the right mean higher, to the left lower.",
     }
@@ -109,8 +110,8 @@ def confidence_note(facts):
     if not facts.has_rivals:
         return "This method makes hard decisions, so there is no confidence to show."
     return (
-        f"How sure the method is of each {facts.noun}, from 0 to 1. It is the method's own figure "
-        "and not a measured probability: read it as an order, not as a promise."
+        f"How sure the method is of each {facts.noun}, from 0 to 1. This is the method's own "
+        "figure, not a measured probability: use it to compare rows."
     )
 
 

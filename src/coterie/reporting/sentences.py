@@ -23,16 +23,16 @@ def sentences(facts, title, baselines, doubtful=False, notes=()):
     if facts.left_out:
         share = percent(facts.left_out / facts.n)
         out.append(
-            f"{count(facts.left_out, facts.noun)} ({share}) fit no cluster well: their label is "
-            "-1. On this page they stand in the cluster that comes nearest."
+            f"{count(facts.left_out, facts.noun)} ({share}) fit no cluster well and have the label "
+            "-1. This page shows them in the nearest cluster."
         )
     if doubtful:
-        out.append("How sure the method is of itself says little here: see below why.")
+        out.append("The confidence of the method says little here; the reasons are below.")
     elif facts.has_rivals:
         torn = float((facts.rivalry >= BORDER).mean())
         out.append(
             f"{percent(1 - torn)} of the {facts.noun}s sit clearly in one cluster; "
-            f"{percent(torn)} lie near a border and could as well belong to another."
+            f"{percent(torn)} lie near a border and could belong to another one."
             if torn >= 0.005
             else f"Nearly every {facts.noun} sits clearly in one cluster."
         )
@@ -46,26 +46,25 @@ def _made(facts, title):
     asked = "" if facts.used == facts.k else f" ({facts.k} were asked for)"
     clusters_word = "cluster" if facts.used == 1 else "clusters"
     return (
-        f"{title} sorted {count(facts.n, facts.noun)} into {facts.used} {clusters_word} of things "
-        f"that look alike to it{asked}. Nobody told it what to look for; "
-        "the numbers are names, not ranks."
+        f"{title} put {count(facts.n, facts.noun)} into {facts.used} {clusters_word}{asked}, "
+        "without labels. The numbers of the clusters are names, not ranks."
     )
 
 
 def _found(words):
     """How a method that was not told the number of clusters came to it."""
     if words.startswith("no structure"):
-        return f"Nobody said how many clusters there are, and the data do not either: {words}."
+        return f"The number of clusters was left open, and the data show none: {words}."
     return (
-        f"Nobody said how many clusters there are; the method found {words}. A range says which "
-        "other numbers the data would bear."
+        f"The number of clusters was left open; the method found {words}. Numbers in that range "
+        "are plausible too."
     )
 
 
 def _sizes(facts):
     sizes = facts.sizes[facts.sizes > 0]
     if len(sizes) < 2:
-        return f"All {facts.noun}s ended in one cluster, so nothing was told apart."
+        return f"All {facts.noun}s are in one cluster."
     big, small = int(facts.sizes.argmax()), int(np.flatnonzero(facts.sizes == sizes.min())[0])
     ratio = sizes.max() / sizes.min()
     word = "about equal" if ratio < 1.6 else "of similar size" if ratio < 3 else "of unequal size"
@@ -86,11 +85,11 @@ def _against(agreement):
         )
     if agreement > 0.5:
         return (
-            "Plain k-means on the data themselves finds a related picture "
+            "Plain k-means on the data themselves finds partly the same clusters "
             f"(agreement {agreement:.2f} of 1)."
         )
     return (
-        "Plain k-means on the data themselves sorts quite differently "
+        "Plain k-means on the data themselves finds quite different clusters "
         f"(agreement {agreement:.2f} of 1): look at the members before you choose."
     )
 
@@ -108,10 +107,10 @@ def warnings(facts, history=(), notes=(), seen=()):
     big = int(facts.sizes.argmax())
     if facts.k > 2 and facts.sizes[big] > 0.5 * facts.n:
         share = percent(facts.sizes[big] / facts.n)
-        text = f"cluster {big} holds {share} of everything; the method may have collapsed."
+        text = f"cluster {big} holds {share} of all {facts.noun}s; the method may have collapsed."
         out.append(_warn("bad", text, [big]))
     if facts.k > 2 and facts.has_rivals and facts.confidence.mean() < 1.5 / facts.k:
-        text = "the soft assignments are almost flat, so the confidence says little here."
+        text = "the soft assignments are almost equal, so the confidence says little here."
         out.append(_warn("bad", text, []))
     if not np.isfinite(facts.z).all():
         out.append(_warn("bad", "the embedding holds values that are not numbers.", []))
@@ -151,8 +150,8 @@ def first_look(parts):
         return ""
     worst = sorted(parts, key=lambda j: parts[j][0])[:4]
     return (
-        f"Look first at {cluster_list(sorted(worst))}: plain k-means on the data themselves cuts "
-        f"{'it' if len(worst) == 1 else 'them'} apart, so more than one kind may be inside."
+        f"Look first at {cluster_list(sorted(worst))}: plain k-means on the data themselves "
+        f"divides {'it' if len(worst) == 1 else 'them'}, so there may be more than one kind inside."
     )
 
 

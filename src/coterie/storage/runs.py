@@ -57,7 +57,7 @@ def read(path) -> Run:
     if meta is None or meta["status"] != "done":
         raise RunError(f"{path} is not finished; finish it with: coterie fit --resume --out {path}")
     if working != path:
-        warnings.warn(f"a fit that shall replace {path} is not finished yet", stacklevel=2)
+        warnings.warn(f"a fit that will replace {path} is not finished yet", stacklevel=2)
     return Run(path, meta)
 
 

@@ -185,7 +185,7 @@ class Checkpoint:
             ) from None
         theirs, ours = about.get("key"), json.loads(json.dumps(self.key))
         if not isinstance(theirs, dict):
-            raise StateError(f"{self.path} is no checkpoint: it does not say of which run")
+            raise StateError(f"{self.path} is not a checkpoint: it does not say of which run")
         differ = [k for k in ours if theirs.get(k) != ours[k]]
         if differ:
             k = differ[0]

@@ -1,4 +1,4 @@
-"""C-Net: the Clustering Module on the code of an autoencoder that is trained with it."""
+"""C-Net: the Clustering Module on the embedding of an autoencoder that is trained with it."""
 
 from .method import CMObjective, CNet
 

@@ -1,4 +1,4 @@
-"""C-Net: the Clustering Module on the code of an autoencoder that is trained with it."""
+"""C-Net: the Clustering Module on the embedding of an autoencoder that is trained with it."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -114,7 +114,7 @@ class CNet(ModuleTraining):
 
     key = "cnet"
     title = "C-Net"
-    summary = "the Clustering Module on the code of an autoencoder, trained together"
+    summary = "the Clustering Module on the embedding of an autoencoder, trained together"
     reference = "Boubekki, Kampffmeyer, Brefeld, Jenssen: Joint optimization of an autoencoder ..."
     variants = {
         "r": {"init": "random", "module_start": "random", "match_code": False, "module_rate": 1.0},

@@ -57,7 +57,7 @@ class CueGAN(Turns):
 
     key = "cuegan"
     title = "CueGAN"
-    summary = "a generator told the cluster id, a critic, and a classifier that recovers the id"
+    summary = "a generator that draws a given cluster, a critic, a classifier that recovers it"
     reference = (
         "Gan, Dong, Zhou, Gao, Dong: Learning the precise feature for cluster assignment, 2021"
     )
@@ -117,10 +117,10 @@ class CueGAN(Turns):
         ge=0,
         rule=lambda s: max(1.0, s.penalty / 10),
     )
-    eta_growth: float = param(1.0, "factor on eta at each stair", gt=0)
+    eta_growth: float = param(1.0, "factor on eta at each of its changes", gt=0)
     eta_every: int | None = param(
         None,
-        "steps per stair; None: a thirtieth of all",
+        "generator steps between two changes of eta; None: a thirtieth of all",
         ge=1,
         rule=lambda s: max(1, length_of(s) // STAIRS),
     )

@@ -143,7 +143,7 @@ class DEKM(Rotated):
 
     key = "dekm"
     title = "DEKM"
-    summary = "k-means on an embedding that is pulled together along its loosest axis"
+    summary = "k-means on an embedding that is tightened along the axis of largest scatter"
     reference = "Guo, Lin, Ye: Deep embedded k-means clustering, 2021"
     variants = {
         "": {},

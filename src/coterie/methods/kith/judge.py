@@ -57,7 +57,7 @@ def decide(
         )
         return Verdict("mixture", second, merits, cuts, why)
     why = (
-        "its clusters are told apart best by their neighbours "
+        "its clusters follow the neighbour graph best "
         f"({100 * cuts[order[0]]:.1f} % of the edges leave a cluster)"
     )
     if "mixture" in labels:

@@ -95,45 +95,46 @@ class Kith(Numbered, StepFields, DeepClusterer):
     words: ClassVar[int] = 5000
     facts: ClassVar[tuple[str, ...]] = ("outside",)
 
-    kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
+    kind: str = param("auto", "kind of data; decides the features", choices=("auto", *kinds.KINDS))
     sizes: str = param(
         "auto",
-        "equal (direct head), free (merged over-head), or auto: a judge asks all candidates",
+        "sizes of the clusters: equal (a direct head), free (a merged over-head), or auto (the "
+        "best of all candidates, chosen without labels)",
         choices=("auto", "equal", "free"),
     )
     n_neighbors: int | None = param(
         None,
-        "neighbours of each row; None: 10, or 5 under 2,000 rows",
+        "neighbours of each row; None: 10; below 2,000 rows 5",
         ge=1,
         rule=lambda s: usual_neighbours(s.n),
     )
-    balance: float = param(2.0, "weight of the entropy of the mean output", ge=0)
+    balance: float = param(2.0, "weight of the entropy term; more makes sizes more equal", ge=0)
     direct_heads: int = param(5, "heads with one output per cluster", ge=1)
     over_heads: int = param(3, "heads with more outputs than clusters", ge=1)
     outputs: int | None = param(
         None,
-        "outputs of an over-head; None: four per cluster, 40 at least, n / 5 at most",
+        "outputs of an over-head; None: four per cluster, but at least 40 and at most n / 5",
         ge=1,
         rule=lambda s: max(40, 4 * s.n_clusters),
     )
-    mix: float = param(0.5, "largest share of a neighbour in a view", ge=0, le=1)
-    noise: float = param(0.1, "noise of a view, in deviations of each feature", ge=0)
+    mix: float = param(0.5, "how far a view may go towards a neighbour, from 0 to 1", ge=0, le=1)
+    noise: float = param(0.1, "noise of a view, in standard deviations of each feature", ge=0)
     moved: bool = param(True, "images: half of the views are turned and shifted a little")
     dropout: float | None = param(
-        None, "share of words or genes that a view loses; None: 0.7 and 0.5", ge=0, le=1
+        None, "share that a view loses; None: 0.7 of the words, 0.5 of the genes", ge=0, le=1
     )
     hidden: tuple[int, ...] | None = param(
         None,
-        "hidden layers before the embedding; None: one of twice its size",
+        "hidden layers before the embedding; None: one, twice its size",
         ge=1,
         group="network",
     )
     embedding_dim: int | None = param(
-        None, "size of the embedding; None: 32 to 256, by columns and rows", ge=1, group="network"
+        None, "size of the embedding; None: 32 to 256, by rows and columns", ge=1, group="network"
     )
     epochs: float | None = param(
         None,
-        "epochs of training; None: 4, 60 to 550 steps at least, by the number of rows",
+        "epochs of training; None: 4, but at least 60 to 550 steps, by the number of rows",
         ge=0,
         group="training",
         rule=lambda s: s.length((EPOCHS, usual_steps(s.n)), even_batch(s)),
@@ -144,7 +145,7 @@ class Kith(Numbered, StepFields, DeepClusterer):
     weight_decay: float = param(0.01, "decay of the weights", ge=0, group="training")
     refine_epochs: float | None = param(
         None,
-        "most epochs of learning the winner; None: 1, 600 steps at least",
+        "most epochs of learning the chosen clusters; None: 1, or 600 steps if that is more",
         ge=0,
         group="training",
         rule=lambda s: s.length((REFINE_EPOCHS, LONGEST), even_batch(s)),

@@ -13,8 +13,8 @@ SAID = {
     "mixture": "a mixture of Gaussians on the features",
     "spectral": "spectral clustering of the graph",
     "linkage": "linkage along the shortest links",
-    "consensus": "what all heads have in common",
-    "embedding": "k-means on the network's embedding",
+    "consensus": "a consensus of all heads",
+    "embedding": "k-means on the embedding",
 }
 INSTEAD = {  # how a user gets the candidate in place of the winner
     "direct": "sizes='equal'",
