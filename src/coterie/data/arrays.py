@@ -244,6 +244,8 @@ def _check_header(file, size: int) -> None:
     if version not in read:
         return  # numpy says what it thinks of it
     shape, _, dtype = read[version](file)
+    if any(side < 0 for side in shape):  # numpy before 2 reads such a file
+        raise ValueError(f"its header says {shape}, a size below 0")
     need = math.prod(shape) * dtype.itemsize
     if not dtype.hasobject and need > size:
         raise ValueError(f"its header says {shape} of {dtype}, {need:,} bytes, it has {size:,}")
