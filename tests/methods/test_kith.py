@@ -555,6 +555,20 @@ def test_wide_axes_agree_with_the_full_covariance(monkeypatch):
     torch.testing.assert_close(full[1], quick[1], atol=1e-3, rtol=1e-3)
 
 
+def test_wide_axes_do_not_show_their_random_start(monkeypatch):
+    """Nearly equal directions, as texts and counts have: every seed finds the same ones."""
+    x = torch.randn(300, 120, generator=torch.Generator().manual_seed(0))
+    x = x * torch.linspace(1.6, 1, 120)
+    full = components.leading_axes(x, 4, torch.Generator())[0]
+    monkeypatch.setattr(components, "EXACT", 1)
+    monkeypatch.setattr(components, "SPARE", 5)
+    for seed in (1, 2):
+        found = components.leading_axes(x, 4, torch.Generator().manual_seed(seed))[0]
+        torch.testing.assert_close(found, full, atol=0.02, rtol=0)
+        wide = components.leading_axes(sp.csr_matrix(x.numpy()), 4, torch.Generator())[0]
+        torch.testing.assert_close(wide, full, atol=0.02, rtol=0)
+
+
 # -- the method ---------------------------------------------------------------------------------
 FAST = {"hidden": (64,), "embedding_dim": 32, "random_state": 0}
 
@@ -669,7 +683,7 @@ def test_features_of_a_fit_are_computed_once(monkeypatch):
 
 @pytest.mark.parametrize("key", ["dec", "idec", "dekm", "dkm", "cnet", "acedec"])
 def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
-    monkeypatch.setattr("coterie.methods.kith.method.STEPS", 80)
+    monkeypatch.setattr("coterie.methods.kith.fields.STEPS", 80)
     monkeypatch.setattr("coterie.methods.kith.method.REFINE_STEPS", 10)
     X, y = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
     cls = coterie.registry.get(key)
@@ -683,7 +697,7 @@ def test_kith_can_start_the_others(key, tmp_path, monkeypatch):
 
 
 def test_the_code_that_kith_hands_over_keeps_the_means_of_its_clusters_apart(monkeypatch):
-    monkeypatch.setattr("coterie.methods.kith.method.STEPS", 80)
+    monkeypatch.setattr("coterie.methods.kith.fields.STEPS", 80)
     X, _ = make_blobs(150, 6, centers=3, cluster_std=0.4, random_state=1)
     kith = Kith(3, hidden=BODY[:-1], embedding_dim=BODY[-1], random_state=0).fit(X)
     coder = KithCoder((6,), 4, torch.Generator().manual_seed(0))

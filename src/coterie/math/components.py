@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from coterie.runtime.device import CPU, to_numpy
 
 EXACT = 1500  # columns up to which axes come from the full covariance
+BLOCKS, SPARE = 10, 20  # of the Krylov space, and directions of each beyond those that are wanted
 
 
 class Axes(nn.Module):
@@ -50,7 +51,9 @@ class Axes(nn.Module):
 def leading_axes(x, m, generator):  # (n, d) tensor or CSR -> (d, m), (m,)
     """Right singular vectors and mean squares of the projections, largest first.
 
-    Narrow data: all of x'x. Wide data: subspace iteration from a random start (Halko et al. 2011).
+    Narrow data: all of x'x. Wide data: `_by_krylov`, from a random start that the result does not
+    show: trailing directions of texts and counts are nearly equal in size, and axes on the way to
+    them would give every start neighbours of its own.
     """
     n, d = x.shape
     device = x.device if isinstance(x, torch.Tensor) else CPU
@@ -62,17 +65,34 @@ def leading_axes(x, m, generator):  # (n, d) tensor or CSR -> (d, m), (m,)
         values, vectors = torch.linalg.eigh(gram / n)
         values, vectors = values.flip(0)[:m], vectors.flip(1)[:, :m]
     else:
-        basis = torch.randn(d, min(d, n, m + 20), generator=generator)
-        for _ in range(5):
-            wider = _product(x.T, _product(x, basis.to(device)))
-            basis = torch.linalg.qr(wider.cpu())[0]
-        small = _product(x, basis.to(device)).cpu()  # (n, m + 20)
-        values, turn = torch.linalg.eigh((small.T @ small).double() / n)
-        values, vectors = values.flip(0)[:m], basis.double() @ turn.flip(1)[:, :m]
+        values, vectors = _by_krylov(x, m, generator, device)
     # an eigenvector's sign is anybody's: make the largest entry positive
     top = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
     vectors = vectors * torch.where(top < 0, -1.0, 1.0)
     return vectors.float().to(device), values.clamp_min(0).float().to(device)
+
+
+def _by_krylov(x, m, generator, device):  # -> (m,) values, (d, m) vectors, float64
+    """Ritz pairs of G = x'x / n in the span of B, GB, .., G^9 B for a random B (d, m + 20)
+    (Musco, Musco 2015): as many products as subspace iteration needs, and errors that fall
+    with the square root of the gaps."""
+    n, d = x.shape
+    width = min(d, n, m + SPARE)
+    block = torch.linalg.qr(torch.randn(d, width, generator=generator))[0]
+    basis, images = block[:, :0], []
+    while True:
+        basis = torch.cat([basis, block], 1)
+        image = _product(x.T, _product(x, block.to(device))).cpu()
+        images.append(image)
+        left = min(n, d) - basis.shape[1]
+        if len(images) == BLOCKS or left == 0:
+            break
+        block = image[:, :left]
+        for _ in range(2):  # the first pass leaves rounding errors of the size of the image
+            block = torch.linalg.qr(block - basis @ (basis.T @ block))[0]
+    small = (basis.T @ torch.cat(images, 1)).double() / n
+    values, turn = torch.linalg.eigh((small + small.T) / 2)
+    return values.flip(0)[:m], basis.double() @ turn.flip(1)[:, :m]
 
 
 def _product(a, b):  # matrices, the first or both sparse -> tensor

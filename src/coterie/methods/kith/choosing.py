@@ -1,5 +1,6 @@
 """From trained heads to the one clustering that the network then learns."""
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 STARTS = ("direct", "merged", "kmeans", "spectral", "linkage")  # from which EM begins
 HALF = 0.5  # weight of a row's neighbours in learned labels: they do not overrule its own
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
+SETTLED_ROWS = 20_000  # rows that normalisation is settled on, about
 
 
 @torch.no_grad()
@@ -92,6 +94,12 @@ def embed(context: Context) -> torch.Tensor:  # (n, e)
     for part, out in zip(z.split(4096), h.split(4096)):
         out.copy_(context.network.body(part))
     return h
+
+
+def settle(context: Context) -> None:
+    """Normalisation by the moments of clean rows, the same ones on every process."""
+    z = context.head.z
+    context.network.settle(z[:: math.ceil(len(z) / SETTLED_ROWS)])
 
 
 def target(q: torch.Tensor, graph: torch.Tensor, weight: float) -> torch.Tensor:  # (n, k)

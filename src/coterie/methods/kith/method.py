@@ -10,13 +10,10 @@ from torch import nn
 
 from ...data.chunks import epoch_steps
 from ...estimator.deep import DeepClusterer
-from ...estimator.fields import SCHEDULES, StepFields
-from ...estimator.params import param
 from ...math import features as kinds
 from ...math.assign import kl
 from ...math.graph import neighbours
 from ...nets.feature_net import FeatureNet
-from ...runtime.device import to_numpy
 from ...runtime.processes import join
 from ...runtime.rng import numpy_rng, torch_rng
 from ...train.batch import Batch, Terms
@@ -25,37 +22,19 @@ from ...train.plan import Call, Phase
 from ...train.rows import Rows
 from ...train.settings import Settings
 from ...train.view import Context, View
-from .choosing import choose
+from .choosing import choose, settle
+from .explained import Explained
+from .fields import REFINE_EPOCHS, REFINE_STEPS, KithFields, even_batch, usual_embedding
 from .heads import Families, candidates
-from .numbered import Numbered
-from .row_features import (
-    LOST,
-    all_features,
-    find_kind,
-    moved_features,
-    thin_rows,
-    usual_neighbours,
-)
-from .stability import Stability
+from .row_features import LOST, all_features, find_kind, moved_features, thin_rows
 from .views import mixed, thinned
-from .words import NAMES
 
-FEW_STEPS, STEPS = 60, 550  # of training, for very few rows and for many, at least
-REFINE_STEPS, LONGEST = 50, 600  # of learning the winner, at least and at most
-OWN_STEPS = 100  # the most if it is a head of the network
+OWN_STEPS = 100  # of learning the winner, the most if it is a head of the network
 LEARNED = 0.998  # share of rows on which network and winner agree when it ends
-EPOCHS, REFINE_EPOCHS = 4, 1  # at least: with 2 epochs on MNIST no direct head finds all digits
-NARROWEST, WIDEST, MANY_ROWS = 32, 256, 30_000  # of the embedding, by rows
 TINY = 1e-30  # below it a probability is none
-SETTLED_ROWS = 20_000
 
 
-def even_batch(s: Any) -> int:
-    """About `batch_size` rows, such that no tiny batch is left over."""
-    return math.ceil(s.n / max(1, round(s.n / s.batch_size)))
-
-
-class Kith(Numbered, StepFields, DeepClusterer):
+class Kith(KithFields, Explained, DeepClusterer):
     """Cluster by asking: do I and my neighbours belong together?
 
     Fixed features (HOG and pixels, standardised columns, tf-idf directions; `math.features`)
@@ -95,63 +74,6 @@ class Kith(Numbered, StepFields, DeepClusterer):
     words: ClassVar[int] = 5000
     facts: ClassVar[tuple[str, ...]] = ("outside",)
 
-    kind: str = param("auto", "kind of data; decides the features", choices=("auto", *kinds.KINDS))
-    sizes: str = param(
-        "auto",
-        "sizes of the clusters: equal (a direct head), free (a merged over-head), or auto (the "
-        "best of all candidates, chosen without labels)",
-        choices=("auto", "equal", "free"),
-    )
-    n_neighbors: int | None = param(
-        None,
-        "neighbours of each row; None: 10; below 2,000 rows 5",
-        ge=1,
-        rule=lambda s: usual_neighbours(s.n),
-    )
-    balance: float = param(2.0, "weight of the entropy term; more makes sizes more equal", ge=0)
-    direct_heads: int = param(5, "heads with one output per cluster", ge=1)
-    over_heads: int = param(3, "heads with more outputs than clusters", ge=1)
-    outputs: int | None = param(
-        None,
-        "outputs of an over-head; None: four per cluster, but at least 40 and at most n / 5",
-        ge=1,
-        rule=lambda s: max(40, 4 * s.n_clusters),
-    )
-    mix: float = param(0.5, "how far a view may go towards a neighbour, from 0 to 1", ge=0, le=1)
-    noise: float = param(0.1, "noise of a view, in standard deviations of each feature", ge=0)
-    moved: bool = param(True, "images: half of the views are turned and shifted a little")
-    dropout: float | None = param(
-        None, "share that a view loses; None: 0.7 of the words, 0.5 of the genes", ge=0, le=1
-    )
-    hidden: tuple[int, ...] | None = param(
-        None,
-        "hidden layers before the embedding; None: one, twice its size",
-        ge=1,
-        group="network",
-    )
-    embedding_dim: int | None = param(
-        None, "size of the embedding; None: 32 to 256, by rows and columns", ge=1, group="network"
-    )
-    epochs: float | None = param(
-        None,
-        "epochs of training; None: 4, but at least 60 to 550 steps, by the number of rows",
-        ge=0,
-        group="training",
-        rule=lambda s: s.length((EPOCHS, usual_steps(s.n)), even_batch(s)),
-    )
-    lr: float = param(5e-3, "peak learning rate", gt=0, group="training")
-    schedule: str = param("onecycle", "learning-rate schedule", choices=SCHEDULES, group="training")
-    optimizer: str = param("adamw", "optimiser", choices=("adamw", "adam", "sgd"), group="training")
-    weight_decay: float = param(0.01, "decay of the weights", ge=0, group="training")
-    refine_epochs: float | None = param(
-        None,
-        "most epochs of learning the chosen clusters; None: 1, or 600 steps if that is more",
-        ge=0,
-        group="training",
-        rule=lambda s: s.length((REFINE_EPOCHS, LONGEST), even_batch(s)),
-    )
-    refine_lr: float = param(2e-3, "learning rate of refining", gt=0, group="training")
-
     # -- network and plan -------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
         self.kind_ = find_kind(rows, self.kind)
@@ -188,7 +110,7 @@ class Kith(Numbered, StepFields, DeepClusterer):
         plan = [Call(self._start, "graph"), train, Call(self._choose, "merge")]
         if not refine:
             return plan
-        return [*plan, self.phase("refine", refine, **common, **hooks), Call(_settle, "settle")]
+        return [*plan, self.phase("refine", refine, **common, **hooks), Call(settle, "settle")]
 
     def _start(self, context: Context) -> None:
         """Features of all rows, their graph, and heads with random weights."""
@@ -281,7 +203,7 @@ class Kith(Numbered, StepFields, DeepClusterer):
         return [[(h @ w + b).softmax(1) for w, b in family] for family in self._heads(head)]
 
     def _choose(self, context: Context) -> None:
-        _settle(context)
+        settle(context)
         choose(self, context)
 
     # -- learning the winner ----------------------------------------------------------------
@@ -323,41 +245,3 @@ class Kith(Numbered, StepFields, DeepClusterer):
             k = self.settings_.n_clusters
             return (latents @ head.weight[:, :k] + head.bias[:k]).softmax(1)
         return (latents @ head.weight + head.bias).softmax(1) @ head.merge
-
-    # -- looking inside ---------------------------------------------------------------------
-    def _renumber(self, order: torch.Tensor) -> None:
-        super()._renumber(order)
-        self._after_fit()  # what it says of clusters follows their numbers
-
-    def _after_fit(self) -> None:
-        there = [name for name in NAMES if f"{name}_labels" in self.head_]
-        self.candidates_ = {
-            name: to_numpy(getattr(self.head_, f"{name}_labels")).astype(np.int64) for name in there
-        }
-        self.cuts_ = dict(zip(there, self.head_.cuts.tolist()))
-        self.agreement_ = float(self.head_.agreement)
-        self.chosen_, self.second_ = (NAMES[i] for i in self.head_.chosen.tolist())
-        if "overlaps" in self.head_:  # not in models of earlier versions
-            self.stability_ = Stability.of(self.head_.rand.cpu(), self.head_.overlaps.cpu())
-            self.agreements_ = dict(zip(there, self.head_.alike.tolist()))
-        self._tell_number()
-        if "graph" in self.head_:  # a loaded model has left its rows behind
-            self.neighbours_ = to_numpy(self.head_.graph).astype(np.int32)
-
-
-def usual_steps(n: int) -> int:
-    """Steps of training, at least: few rows are learned in fewer steps."""
-    return min(STEPS, FEW_STEPS + n // 8)
-
-
-def usual_embedding(directions: int, n: int) -> int:
-    """Size of the embedding: 32 for up to 15 columns or clusters, doubled with them up to 128, or
-    to 256 for many rows."""
-    most = WIDEST if n >= MANY_ROWS else WIDEST // 2
-    return max(NARROWEST, min(most, 2 ** int(math.log2(4 * directions))))
-
-
-def _settle(context: Context) -> None:
-    """Normalisation by the moments of clean rows, the same ones on every process."""
-    z = context.head.z
-    context.network.settle(z[:: math.ceil(len(z) / SETTLED_ROWS)])
