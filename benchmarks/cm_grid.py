@@ -36,7 +36,7 @@ def concentration(params: dict) -> float:
 def run(data, name: str, B: int, alpha: float, args) -> None:
     variant = args.method.partition(":")[2]
     model = CM(
-        len(set(data.labels)), random_state=0, scale="unit", n_init=args.restarts,
+        len(set(data.labels)), random_state=0, scale="unit", restarts=args.restarts,
         epochs=args.epochs, **CM.variants[variant], **DERIVE["cm"](B, alpha),
     )  # fmt: skip
     key = {"method": "cm", "variant": variant, "profile": "default", "dataset": name}
@@ -67,7 +67,7 @@ def main() -> None:
     if args.figure:
         runs = select(Ledger(args.ledger).read(), [args.dataset], [args.method], "default")
         if args.method.startswith("cm:"):
-            wanted = {"n_init": args.restarts, "epochs": args.epochs, "scale": "unit"}
+            wanted = {"restarts": args.restarts, "epochs": args.epochs, "scale": "unit"}
             runs = [r for r in runs if wanted.items() <= r["params"].items()]
         figure, panel = canvas(size=(5, 4))
         ax = grid_map(runs, *axes, ax=panel[0][0])

@@ -3,7 +3,7 @@
     python benchmarks/cm_restarts.py usps,pendigits --variants r,p --restarts 20
 
 The restarts start from weights of their own and see the same rows in the same order. Their lines
-carry `restart` and `n_init` among the parameters, and their share of the cost; L_sp of each
+carry `restart` and `restarts` among the parameters, and their share of the cost; L_sp of each
 restart is kept, so that the label-free choice (Tables 2 and 4 of the C-Net paper) can be drawn.
 """
 
@@ -18,7 +18,7 @@ from coterie.storage.runs import describe
 
 
 def run(name: str, variant: str, args) -> None:
-    model = registry.get("cm").paper(name, variant=variant, n_init=args.restarts, random_state=0)
+    model = registry.get("cm").paper(name, variant=variant, restarts=args.restarts, random_state=0)
     key = {"method": "cm", "variant": variant, "profile": "paper", "dataset": name}
     data = load(name, data_dir=args.data_dir)
     told = record(model, key, data, Ledger(args.ledger), args.threads)
@@ -27,7 +27,7 @@ def run(name: str, variant: str, args) -> None:
 
 def record(model, key: dict, data, ledger: Ledger, threads: int) -> str:
     """Fit all restarts at once and write a line for each, unless they are there."""
-    params, many = describe(model), model.n_init
+    params, many = describe(model), model.restarts
     if ledger.find(key | {"seed": 0, "params": params | {"restart": 0}}):
         return "in the ledger"
     result, _ = run_one(model, data, threads)

@@ -52,12 +52,12 @@ def by_hand(X, batch_size, steps, k=10, strength=1.6, lr=1e-3):
                 break
 
 
-def by_coterie(X, batch_size, steps, n_init=1):
+def by_coterie(X, batch_size, steps, restarts=1):
     epochs = steps / -(-len(X) // batch_size)
     # no averaging epoch and no clustering of the result: steps are compared with steps
     model = CM(
         10, random_state=0, init="random", prior_strength=1.6, batch_size=batch_size,
-        epochs=epochs, average_epochs=0, n_init=n_init, scale="none",
+        epochs=epochs, average_epochs=0, restarts=restarts, scale="none",
     )  # fmt: skip
     begin = time.process_time()
     model.fit(X)
@@ -88,8 +88,8 @@ def main():
         hand.append(per_step(by_hand, torch.from_numpy(mnist), 111))
         ours.append(per_step(by_coterie, mnist, 111))
         one.append(per_step(by_coterie, pendigits, 80))
-        twenty.append(per_step(by_coterie, pendigits, 80, n_init=20))
-        wide_twenty.append(per_step(by_coterie, mnist, 111, long=150, n_init=20))
+        twenty.append(per_step(by_coterie, pendigits, 80, restarts=20))
+        wide_twenty.append(per_step(by_coterie, mnist, 111, long=150, restarts=20))
     hand, ours, one, twenty, wide = map(np.median, (hand, ours, one, twenty, wide_twenty))
     print(f"MNIST width, batch 111: by hand {1e6 * hand:.0f} us, CM {1e6 * ours:.0f} us a step")
     print(f"  ratio {ours / hand:.2f} (limit 1.2)")

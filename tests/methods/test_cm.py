@@ -204,7 +204,7 @@ def test_cm_can_start_from_a_full_kmeans(digit_images):
     X = digit_images[0].reshape(len(digit_images[0]), -1)
     costs = {}
     for init in ("kmeans++", "kmeans"):
-        model = CM(10, init=init, n_init=1, epochs=0, average_epochs=0, random_state=0).fit(X)
+        model = CM(10, init=init, restarts=1, epochs=0, average_epochs=0, random_state=0).fit(X)
         z = torch.from_numpy(model.transform(X))
         near = squared_distances(z, model.head_.centers)
         costs[init] = near.min(1).values.sum()
@@ -258,8 +258,8 @@ def test_averaged_centres_are_nearer_to_the_truth_than_the_last_ones():
     averaged, last = (
         [farthest(c.detach()) for c in centers_in(model.head_)]
         for model in (
-            CM(5, n_init=10, epochs=40, **ON_TOY).fit(TOY),
-            CM(5, n_init=10, epochs=41, average_epochs=0, **ON_TOY).fit(TOY),
+            CM(5, restarts=10, epochs=40, **ON_TOY).fit(TOY),
+            CM(5, restarts=10, epochs=41, average_epochs=0, **ON_TOY).fit(TOY),
         )
     )
     found = [a < 0.5 for a in averaged]  # all five clusters were found
@@ -269,7 +269,7 @@ def test_averaged_centres_are_nearer_to_the_truth_than_the_last_ones():
 
 
 def near_each(merge_weight):  # -> (restarts, 5): centres close to each true mean
-    model = CM(10, n_init=3, epochs=12, merge_weight=merge_weight, **ON_TOY).fit(TOY)
+    model = CM(10, restarts=3, epochs=12, merge_weight=merge_weight, **ON_TOY).fit(TOY)
     true = torch.from_numpy(TRUE)
     return np.stack(
         [(squared_distances(true, c) < 0.25**2).sum(1) for c in centers_in(model.head_)]
@@ -291,20 +291,20 @@ def test_batched_restarts_are_the_single_runs(blobs, monkeypatch):
     monkeypatch.setattr(CM, "_renumber", lambda self, order: None)
     X = blobs[0]
     settings = {"epochs": 4, "batch_size": 32, "random_state": 3, "init": "random"}
-    many = CM(3, n_init=3, **settings).fit(X)
+    many = CM(3, restarts=3, **settings).fit(X)
     labels = many.restart_labels(X)
     for r in range(3):
 
         class One(CM):
             def _start(self, context, r=r):
-                prepared(CM(3, n_init=3, **settings), X.shape[1:])._start(context)
+                prepared(CM(3, restarts=3, **settings), X.shape[1:])._start(context)
                 head = context.head
                 params = {n: getattr(head, n)[r : r + 1] for n in head.kinds["param"]}
                 state = {"strength": self.settings_.prior_strength, "best": head.best}
                 state["strength"] = torch.tensor(state["strength"], dtype=torch.float32)
                 context.head = Head(params, state)
 
-        one = One(3, n_init=1, **settings).fit(X)
+        one = One(3, restarts=1, **settings).fit(X)
         torch.testing.assert_close(
             one.head_.decoder[0], many.head_.decoder[r], rtol=1e-3, atol=1e-5
         )
@@ -313,7 +313,7 @@ def test_batched_restarts_are_the_single_runs(blobs, monkeypatch):
 
 
 def test_the_lowest_loss_counts_the_prior(blobs):
-    X, options = blobs[0], {"n_init": 6, "epochs": 3, "batch_size": 32, "init": "random"}
+    X, options = blobs[0], {"restarts": 6, "epochs": 3, "batch_size": 32, "init": "random"}
     model = CM(3, selection="loss", prior_strength=5.0, random_state=1, **options).fit(X)
     z = torch.from_numpy(model.transform(X)).double()
     losses, without = [], []
@@ -333,7 +333,7 @@ def test_the_lowest_loss_counts_the_prior(blobs):
 
 def test_the_least_ambiguous_restart_is_kept_and_all_scores_are_saved(blobs, tmp_path):
     X = blobs[0]
-    model = CM(3, n_init=4, epochs=3, batch_size=32, random_state=0, init="random").fit(X)
+    model = CM(3, restarts=4, epochs=3, batch_size=32, random_state=0, init="random").fit(X)
     z = torch.from_numpy(model.transform(X))
     gamma, mu = gamma_of(z, model.head_).detach(), centers_in(model.head_).detach()
     by_terms = []
@@ -353,7 +353,7 @@ def test_the_least_ambiguous_restart_is_kept_and_all_scores_are_saved(blobs, tmp
 @pytest.mark.parametrize("seed, best", [(2, 0), (3, 1)])
 def test_cnet_repeats_itself_and_keeps_the_least_ambiguous_run(seed, best, blobs):
     X = blobs[0]
-    quick = CNet.tiny | {"n_init": 2, "time_budget": "1h"}  # half an hour each
+    quick = CNet.tiny | {"restarts": 2, "time_budget": "1h"}  # half an hour each
     model = CNet(3, random_state=seed, **quick).fit(X)
     assert len(model.restart_scores_) == 2 and model.checkpoint_dir is None
     assert np.argmin(model.restart_scores_) == best

@@ -191,7 +191,7 @@ def test_a_run_counts_only_under_the_settings_of_the_protocol():
     assert [r["seed"] for r in cell.runs] == [2] and cell.changed == {"epochs": 3}
     assert Book([short]).cell(slot, "paper", exact=True).runs == []
     # the best of twenty starts is more than was asked for, and no stand-in for one
-    longer = run | {"params": run["params"] | {"n_init": 20}}
+    longer = run | {"params": run["params"] | {"restarts": 20}}
     assert Book([longer]).cell(slot, "paper").runs == []
 
 
@@ -211,7 +211,7 @@ def test_restarts_of_one_fit_count_as_runs_and_are_marked():
     paper, item, slot = slot_of("cnet:table1", "CM r", "usps")
     lines = [made_up(slot, i) for i in range(3)]
     for i, line in enumerate(lines):
-        line["params"] |= {"n_init": 20, "restart": i}
+        line["params"] |= {"restarts": 20, "restart": i}
     book = Book(lines)
     assert book.cell(slot, "paper", exact=True).batched
     table = tables.build(paper, item, book)

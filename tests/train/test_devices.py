@@ -117,7 +117,7 @@ SETTINGS = [
     ("acedec", {"start": "random", "objective": "dekm"}),
     ("acedec", {"objective": "idec", "augment": "affine", "held_variance": 3.0}),
     ("cm", {"init": "random", "selection": "loss"}),
-    ("cnet", {"init": "random", "module_start": "random", "match_code": False, "n_init": 2}),
+    ("cnet", {"init": "random", "module_start": "random", "match_code": False, "restarts": 2}),
     ("cuegan", {"prior": "learned", "augment": "affine", "brightness": 0.1, "share_trunk": True}),
     ("kith", {"kind": "text"}),
     ("kith", {"kind": "counts"}),

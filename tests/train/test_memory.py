@@ -37,8 +37,10 @@ def rows():
 def test_no_rows_by_clusters_by_dimensions(key, rows, monkeypatch):
     # the last look at the result compares all pairs of a bounded sample
     monkeypatch.setattr("coterie.estimator.deep.clusters_kept", lambda *rows: 1.0)
-    own = {"embedding_dim": D, "pretrain_epochs": 1} if key != "cm" else {}
-    model = quick(key, K, batch_size=BATCH, epochs=1, n_init=1, **own)
+    own = (
+        {"embedding_dim": D, "pretrain_epochs": 1, "n_init": 1} if key != "cm" else {"restarts": 1}
+    )
+    model = quick(key, K, batch_size=BATCH, epochs=1, **own)
     with Largest() as seen:
         model.fit(rows.astype(np.float32))
         model.predict(rows.astype(np.float32))

@@ -23,7 +23,7 @@ def read_config(path: str) -> dict:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
     if "coterie_run" not in content:
         return content
-    runs.peek(file.parent)  # tells a damaged one
+    content = runs.peek(file.parent) or content  # tells a damaged one
     from coterie.registry import get
 
     data = content["data"]

@@ -77,6 +77,19 @@ def centers_param() -> Any:
     )
 
 
+def n_init_param(default: int = 10) -> Any:
+    help = (
+        "starts of k-means (of EM or SubKmeans in its place), of which the best one is kept; "
+        "k-means with 100 clusters and more makes at most 1,000 / n_clusters"
+    )
+    return param(default, help, ge=1, group="training")
+
+
+def restarts_param(default: int) -> Any:
+    help = "trainings from different starts, of which the best one is kept"
+    return param(default, help, ge=1, group="training")
+
+
 def code_variance_param() -> Any:
     return param(
         50.0, "largest variance of the embedding when clustering begins; 0: no limit", ge=0
@@ -193,12 +206,7 @@ class PretrainFields(ScheduleFields):
         choices=AUGMENT,
         group="training",
     )
-    n_init: int = param(
-        10,
-        "restarts of k-means, at most 1,000 / n_clusters from 100 clusters on",
-        ge=1,
-        group="training",
-    )
+    n_init: int = n_init_param()
     cache_dir: Any = param(None, "folder for pre-trained networks, shared by fits", group="run")
 
 

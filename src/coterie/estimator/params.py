@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, dataclass_transform
 
 from ..runtime.hints import did_you_mean
+from ..storage.renamed import RENAMED
 
 # type of a field -> what is accepted, and what the message calls it
 KINDS = {
@@ -76,7 +77,8 @@ def _with_advice(init: Callable) -> Callable:
     def advised(self: Any, *args: Any, **given: Any) -> None:
         known = {f.name for f in dataclasses.fields(self)}
         for name in given.keys() - known:
-            meant = ELSEWHERE.get(name)
+            renamed = RENAMED.get(getattr(self, "key", ""), {})
+            meant = renamed.get(name, ELSEWHERE.get(name))
             hint = f"; did you mean {meant}?" if meant in known else did_you_mean(name, known)
             raise TypeError(f"{type(self).__name__} has no parameter {name!r}{hint}")
         init(self, *args, **given)

@@ -12,6 +12,7 @@ from torch import nn
 
 from ..data.recipe import Recipe
 from ..runtime.device import pick_device
+from ..storage.renamed import current_names
 from ..storage.tensors import StateError, check_fit, save_model
 from ..train.head import Head
 from ..train.scaling import Scaling
@@ -62,7 +63,8 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
 def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     """The inverse of `save`."""
     names = {f.name for f in dataclasses.fields(cls) if not _of_one_fit(f)}
-    params = {k: as_tuples(v) for k, v in about["params"].items() if k in names}
+    stored = current_names(cls.key, about["params"])
+    params = {k: as_tuples(v) for k, v in stored.items() if k in names}
     model = cls(**(params | overrides))
     fitted = about["fitted"]
     model.input_shape_, model.row_shape_ = (
@@ -145,7 +147,8 @@ def _settings_of(model: Any, fitted: dict, overrides: dict) -> Settings:
     stored = fitted.get("settings")
     if stored is None:
         return resolve(model, len(model.labels_), model.row_shape_)
-    known = {k: as_tuples(v) for k, v in stored["fields"].items()}
+    fields = current_names(model.key, stored["fields"])
+    known = {k: as_tuples(v) for k, v in fields.items()}
     known |= {k: v for k, v in overrides.items() if k != "device"}  # the fit's is kept
     look = SimpleNamespace(**stored["facts"])
     return resolve(model, stored["rows"], tuple(stored["shape"]), look, known)

@@ -8,7 +8,7 @@ from torch import nn
 
 from ..estimator.decode import Decoding
 from ..estimator.deep import DeepClusterer
-from ..estimator.fields import StepFields
+from ..estimator.fields import StepFields, restarts_param
 from ..estimator.params import param
 from ..math.centers import kmeans
 from ..math.cm import (
@@ -125,7 +125,7 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
     summary = "the Clustering Module: fuzzy k-means trained as a one-layer autoencoder"
     reference = "Boubekki, Kampffmeyer, Brefeld, Jenssen: Joint optimization of an autoencoder ..."
     variants = {"r": {"init": "random"}, "p": {"init": "kmeans++"}}
-    tiny = {"epochs": 3, "n_init": 2, "batch_size": 64}
+    tiny = {"epochs": 3, "restarts": 2, "batch_size": 64}
     keeps_decoder = True
 
     init: str = param(
@@ -141,7 +141,7 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
         rule=lambda s: PRIOR_PER_VARIANCE * s.variance,
     )
     merge_weight: float = param(1.0, "weight of E3, which merges clusters (A.3)", ge=0)
-    n_init: int = param(10, "restarts, trained as one batched model", ge=1, group="training")
+    restarts: int = restarts_param(10)
     selection: str = param(
         "sparsity",
         "restart that is kept: least ambiguous (E2 - E3) or lowest loss",
@@ -156,7 +156,7 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
 
     def plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
         # eps: the loss is a mean over restarts, and so are the gradients that Adam divides by
-        optim = self.optim(eps=self.eps / self.n_init)
+        optim = self.optim(eps=self.eps / self.restarts)
         epochs, average = self.epochs + self.average_epochs, {"average": self.average_epochs}
         train = self.phase("train", epochs, loss=self.loss, optim=optim, **average)
         return [Call(self._start), train, Call(self._finish, "finish")]
@@ -164,7 +164,7 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
     def _start(self, context: Context) -> None:
         d = context.network.embedding_dim
         starts = []
-        for r in range(self.n_init):
+        for r in range(self.restarts):
             if self.init == "random":
                 generator = torch_rng(context.seed, "start", r)
                 starts.append(random_start(self.n_clusters, d, generator))
@@ -190,7 +190,7 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
         flat = self._map(rows, lambda z: self.network_.decode(self.assign(z, self.head_) @ centers))
         return self._to_input(flat)
 
-    def restart_labels(self, X: Any) -> np.ndarray:  # (n_init, n) int
+    def restart_labels(self, X: Any) -> np.ndarray:  # (restarts, n) int
         """Labels by every restart, not only by the one that was kept."""
         return self._map(self._rows(X), lambda z: gamma_of(z, self.head_).argmax(2)).T
 

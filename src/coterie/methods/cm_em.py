@@ -7,6 +7,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimator.base import Clusterer
+from ..estimator.fields import n_init_param
 from ..estimator.params import param
 from ..math.assign import squared_distances
 from ..math.centers import kmeans
@@ -44,7 +45,7 @@ class CMEM(Clusterer):
     init: str = param("k-means++", "starting centres", choices=("k-means++", "random"))
     alpha: float = param(10.0, "concentration of the Dirichlet prior on the weights", ge=1)
     variance: float = param(0.5, "variance of every cluster along every axis", gt=0)
-    n_init: int = param(5, "restarts; the one with the highest posterior is kept", ge=1)
+    n_init: int = n_init_param(5)
     max_iter: int = param(150, "most iterations of a restart", ge=1)
     tol: float = param(1e-6, "stop when the log posterior per row grows by less", ge=0)
 

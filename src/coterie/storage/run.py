@@ -11,6 +11,7 @@ import numpy as np
 
 from .atomic import read_bytes, to_toml, write_atomic
 from .locks import RunError, locked
+from .renamed import current_names
 from .seals import digest, digest_of
 
 FORMAT = 2  # 1 had no digests
@@ -106,6 +107,9 @@ def peek(path) -> dict | None:
             f"{file} is damaged: its digest does not match. Restore it from a copy, or fit again "
             "into another folder"
         )
+    for part in ("params", "settings"):
+        if isinstance(meta.get(part), dict):
+            meta[part] = current_names(meta.get("method"), meta[part])
     return meta
 
 

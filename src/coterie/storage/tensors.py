@@ -17,6 +17,7 @@ from safetensors.torch import save as pack_tensors
 
 from . import swap
 from .atomic import TEMP, read_bytes, sweep, write_atomic
+from .renamed import current_names
 from .seals import digest, seal
 
 FORMAT = 1
@@ -186,6 +187,7 @@ class Checkpoint:
         theirs, ours = about.get("key"), json.loads(json.dumps(self.key))
         if not isinstance(theirs, dict):
             raise StateError(f"{self.path} is not a checkpoint: it does not say of which run")
+        theirs = current_names(theirs.get("method"), theirs)
         differ = [k for k in ours if theirs.get(k) != ours[k]]
         if differ:
             k = differ[0]

@@ -11,6 +11,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
 from ...estimator.base import Clusterer
+from ...estimator.fields import n_init_param
 from ...estimator.params import param
 from ...math.mixture import diagonal_mixture
 from ...nets import Identity
@@ -89,7 +90,7 @@ class GMM(Clusterer):
     cluster_axes = {"centers": 0, "chol": 0, "offset": 0}
 
     init: str = param("kmeans", "start of EM", choices=("kmeans", "random"))
-    n_init: int = param(1, "restarts", ge=1)
+    n_init: int = n_init_param(1)
     covariance: str = param(
         "auto", "full, diag, or auto (full up to 64 columns)", choices=("auto", "full", "diag")
     )

@@ -7,6 +7,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ...estimator.base import Clusterer
+from ...estimator.fields import n_init_param
 from ...estimator.params import param
 from ...math.assign import gaussian_scores
 from ...math.centers import kmeans
@@ -39,7 +40,7 @@ class KMeans(Clusterer):
     scores_are_probabilities = False
 
     init: str = param("k-means++", "starting centres", choices=("k-means++", "random"))
-    n_init: int = param(10, "restarts, at most 1,000 / n_clusters from 100 clusters on", ge=1)
+    n_init: int = n_init_param()
     max_iter: int = param(300, "most iterations of a restart", ge=1)
 
     def _fit(self, rows: Rows) -> None:
@@ -78,13 +79,14 @@ class PCAKMeans(Clusterer):
     tiny = {"n_init": 2}
     scores_are_probabilities = False
 
-    variance: float = param(0.9, "share of the variance to keep", gt=0, le=1)
-    n_init: int = param(10, "restarts of k-means", ge=1)
+    explained_variance: float = param(0.9, "share of the variance to keep", gt=0, le=1)
+    n_init: int = n_init_param()
 
     def _fit(self, rows: Rows) -> None:
         self.network_ = Identity(rows.shape)
         rng = numpy_rng(self.seed_, "init")
-        mean, components = principal_components(FlatRows(rows).sample(PCA_ROWS, rng), self.variance)
+        some = FlatRows(rows).sample(PCA_ROWS, rng)
+        mean, components = principal_components(some, self.explained_variance)
         self.head_ = Head(state={"mean": mean, "components": components})
         latents = torch.from_numpy(self._map(rows, self.embed)).to(rows.device)
         found = kmeans_head(latents, self.n_clusters, rng, n_init=self.n_init)

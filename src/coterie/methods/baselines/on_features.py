@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from ...estimator.base import Clusterer
+from ...estimator.fields import n_init_param
 from ...estimator.params import param
 from ...math import features as kinds
 from ...math.assign import gaussian_scores
@@ -69,7 +70,7 @@ class FeatureKMeans(OnFeatures):
     tiny = {"n_init": 2}
     scores_are_probabilities = False
 
-    n_init: int = param(10, "restarts", ge=1)
+    n_init: int = n_init_param()
 
     def _head(self, z: np.ndarray) -> Head:
         rng = numpy_rng(self.seed_, "init")
@@ -89,7 +90,7 @@ class FeatureGMM(OnFeatures):
     scores_are_probabilities = False
     cluster_axes = {"centers": 0, "chol": 0, "offset": 0}
 
-    n_init: int = param(1, "restarts", ge=1)
+    n_init: int = n_init_param(1)
 
     def _head(self, z: np.ndarray) -> Head:
         few = len(z) < 10 * self.n_clusters * z.shape[1]  # rows that a covariance is learned from

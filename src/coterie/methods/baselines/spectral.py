@@ -13,6 +13,7 @@ from sklearn.neighbors import kneighbors_graph
 from threadpoolctl import threadpool_limits
 
 from ...estimator.base import Clusterer
+from ...estimator.fields import n_init_param
 from ...estimator.params import param
 from ...math.assign import squared_distances
 from ...math.centers import kmeans
@@ -87,7 +88,7 @@ class Spectral(Transductive):
     tiny = {"n_init": 2}
 
     n_neighbors: int = param(10, "neighbours of each row", ge=1)
-    n_init: int = param(10, "restarts of k-means", ge=1)
+    n_init: int = n_init_param()
 
     def _label_rows(self, z: np.ndarray) -> np.ndarray:
         rng, n = numpy_rng(self.seed_, "init"), len(z)

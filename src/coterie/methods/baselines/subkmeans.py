@@ -5,7 +5,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ...estimator.base import Clusterer
-from ...estimator.params import param
+from ...estimator.fields import n_init_param
 from ...math.assign import squared_distances
 from ...math.subspace import subkmeans
 from ...nets import Identity
@@ -47,7 +47,7 @@ class SubKMeans(Clusterer):
     tiny = {"n_init": 2}
     scores_are_probabilities = False
 
-    n_init: int = param(10, "restarts", ge=1)
+    n_init: int = n_init_param()
 
     def _fit(self, rows: Rows) -> None:
         self.network_ = Identity(rows.shape)

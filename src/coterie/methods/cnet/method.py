@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...estimator.fields import is_large
+from ...estimator.fields import is_large, n_init_param, restarts_param
 from ...estimator.params import param
 from ...math.assign import squared_error
 from ...math.centers import kmeans
@@ -123,7 +123,7 @@ class CNet(ModuleTraining):
     }
     tiny = {
         "hidden": (16,), "embedding_dim": 4, "pretrain_epochs": 2, "module_epochs": 1,
-        "epochs": 1, "centers_init": 2,
+        "epochs": 1, "n_init": 2,
     }  # fmt: skip
     keeps_decoder = True
 
@@ -180,12 +180,8 @@ class CNet(ModuleTraining):
     )
     eps: float = param(1e-5, "epsilon of Adam", gt=0, group="training")
     beta1: float = param(0.9, "first decay rate of Adam", ge=0, le=1, group="training")
-    centers_init: int = param(
-        20, "restarts of k-means for the first centres", ge=1, group="training"
-    )
-    n_init: int = param(
-        1, "restarts of the whole training; the least ambiguous one is kept", ge=1, group="training"
-    )
+    n_init: int = n_init_param(20)
+    restarts: int = restarts_param(1)
 
     # -- training ---------------------------------------------------------------------------
     def make_objective(self, settings: Settings) -> CMObjective:
@@ -197,7 +193,7 @@ class CNet(ModuleTraining):
             orthonormal_norm=s.orthonormal_norm,
             rate=s.module_rate,
             centers="random" if random else "kmeans",
-            n_init=s.centers_init,
+            n_init=s.n_init,
         )
 
     def loss(self, batch: Batch, head: Head) -> Terms:

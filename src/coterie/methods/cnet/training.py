@@ -89,18 +89,18 @@ class ModuleTraining(Generative, StepFields, AutoencoderClusterer):
     def _fit(self, rows: Rows) -> None:
         """Plain repetition: seeds differ, the run with the lowest L_sp stays."""
         asked, runs = self.settings_, []
-        if asked.n_init == 1:
+        if asked.restarts == 1:
             return super()._fit(rows)
         budget = seconds(asked.time_budget)
         best: Any = None
-        for r in range(asked.n_init):
+        for r in range(asked.restarts):
             if r:
                 self.seed_ = derive(runs[0][0], "restart", r)
             changes = {}
             if asked.checkpoint_dir is not None:
                 changes["checkpoint_dir"] = f"{asked.checkpoint_dir}/restart-{r}"
             if budget is not None:
-                changes["time_budget"] = budget / asked.n_init
+                changes["time_budget"] = budget / asked.restarts
             self._prepare(asked.replace(**changes))
             super()._fit(rows)
             score = float(self.restart_scores_[0])

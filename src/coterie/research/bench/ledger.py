@@ -8,6 +8,8 @@ import math
 import os
 from pathlib import Path
 
+from coterie.storage.renamed import current_names
+
 KEYS = (
     "method",
     "variant",
@@ -44,7 +46,10 @@ class Ledger:
         self.path = Path(path)
 
     def read(self) -> list[dict]:
-        """All runs that can be read, in the order in which they finished."""
+        """All runs that can be read, in the order in which they finished.
+
+        Parameters have the names of today, whatever they were called when a line was written.
+        """
         try:
             lines = self.path.read_bytes().split(b"\n")
         except FileNotFoundError:
@@ -54,6 +59,8 @@ class Ledger:
             with contextlib.suppress(ValueError):
                 record = json.loads(line)
                 if isinstance(record, dict):
+                    if isinstance(record.get("params"), dict):
+                        record["params"] = current_names(record.get("method"), record["params"])
                     runs.append(record)
         return runs
 

@@ -14,7 +14,7 @@ from .protocol import Item, Paper, Row
 # a run that only differs in these is shorter or smaller than asked: shown, and marked
 EFFORT = {
     "epochs", "pretrain_epochs", "module_epochs", "space_epochs", "epochs_per_level", "levels",
-    "steps", "n_init", "centers_init", "fresh_runs", "max_iter", "hidden", "channels", "width",
+    "steps", "n_init", "restarts", "fresh_runs", "max_iter", "hidden", "channels", "width",
 }  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def differences(params: dict, wanted: dict) -> dict:
     A line of one restart is one run, whatever the number of restarts that were fitted with it.
     Half precision is how a run was made and not what was asked: a table marks it.
     """
-    skip = {"n_init", "precision"} if "restart" in params else {"precision"}
+    skip = {"restarts", "precision"} if "restart" in params else {"precision"}
     return {k: v for k, v in params.items() if k in wanted and wanted[k] != v and k not in skip}
 
 

@@ -16,7 +16,7 @@ from .protocol import Item
 # CM on the toy data, 2,000 standardised rows of 5 clusters: SGD, batches of 20, 50 epochs and
 # alpha = 5 as in section 4.2; the paper gives no rate
 RATE = {"optimizer": "sgd", "momentum": 0.0, "lr": 0.5, "schedule": "constant"}
-SETTINGS = {**RATE, "init": "random", "n_init": 1, "scale": "none", "batch_size": 20}
+SETTINGS = {**RATE, "init": "random", "restarts": 1, "scale": "none", "batch_size": 20}
 PRIOR = per_row(5, 20)
 EPOCHS = 50
 ITERATES = 4  # steps of the last epoch that are shown one by one
