@@ -5,7 +5,8 @@
     COTERIE_DATA=FOLDER python benchmarks/precision.py --paper --methods dekm cnet:r dkm:p
 
 --steps times training steps of bare autoencoders of several sizes. Otherwise each method is fitted
-in single and in half precision, in turns, with one thread; times are those of the processor.
+in single and in half precision, in turns, with one thread; times are those of the processor. Fits
+that --out has already are not made again.
 --paper fits with the published settings of the data set.
 """
 
@@ -13,6 +14,7 @@ import argparse
 import json
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -110,7 +112,8 @@ def fit(key: str, data, seed: int, precision: str, changes: dict, paper: bool) -
 
 
 def show_fits(args) -> list[dict]:
-    found = []
+    found = json.loads(Path(args.out).read_text()) if args.out and Path(args.out).exists() else []
+    known = {(r["data"], r["method"], r["seed"], r["precision"]): r for r in found}
     changes = json.loads(args.settings)
     for name in args.datasets:
         data = coterie.load_data(name)
@@ -118,11 +121,12 @@ def show_fits(args) -> list[dict]:
             runs = {"single": [], "half": []}
             for seed in range(args.seeds):
                 for precision, done in runs.items():
-                    told = fit(key, data, seed, precision, changes, args.paper)
+                    told = known.get((name, key, seed, precision))
+                    if told is None:
+                        told = {"data": name, "method": key, "seed": seed, "precision": precision}
+                        told |= fit(key, data, seed, precision, changes, args.paper)
+                        found.append(told)
                     done.append(told)
-                    found.append(
-                        {"data": name, "method": key, "seed": seed, "precision": precision} | told
-                    )
             line = f"{name:12} {key:8}"
             for precision, done in runs.items():
                 acc, score = ([100 * r[m] for r in done] for m in ("acc", "nmi"))
@@ -130,7 +134,13 @@ def show_fits(args) -> list[dict]:
                 line += f" NMI {np.mean(score):.1f} +- {np.std(score):.1f}"
             pace = [np.mean([r["seconds"] / r["epochs"] for r in runs[p]]) for p in runs]
             print(f"{line}  time of an epoch {pace[1] / pace[0]:.2f}", flush=True)
+            keep(found, args.out)
     return found
+
+
+def keep(found: list[dict], path: str | None) -> None:
+    if path:
+        Path(path).write_text(json.dumps(found, indent=1))
 
 
 def main() -> None:
@@ -149,9 +159,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(f"bfloat16 in the processor: {'yes' if quick_bfloat16() else 'no'}")
     found = show_steps(args.count, args.rounds) if args.steps else show_fits(args)
-    if args.out:
-        with open(args.out, "w") as file:
-            json.dump(found, file, indent=1)
+    keep(found, args.out)
 
 
 if __name__ == "__main__":

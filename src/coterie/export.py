@@ -48,6 +48,10 @@ class _Whole(nn.Module):
     def __init__(self, model: Any):
         super().__init__()
         self.network, self.head, self._model = model.network_, model.head_, model
+        counting = getattr(model, "counting_", None)
+        self._depth = None if counting is None else counting.depth
+        chosen = torch.from_numpy(np.array([] if counting is None else counting.columns, np.int64))
+        self.register_buffer("columns", chosen)
         self._constants = _Constants(model.head_)
         self.register_buffer("shift", torch.from_numpy(np.array(model.scaling_.shift, np.float32)))
         self.register_buffer(
@@ -55,6 +59,9 @@ class _Whole(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._depth is not None:
+            share = self._depth / x.sum(1, keepdim=True).clamp_min(1)
+            x = (x[:, self.columns] * share).log1p()
         x = (x - self.shift) * self.factor
         if x.ndim == 3:
             x = x.unsqueeze(1)

@@ -19,6 +19,7 @@ from ..train.rows import Rows
 from ..train.scaling import check_finite, fit_scaling
 from ..train.settings import Look, Settings, resolve
 from . import saving
+from .counting import counts_again, counts_back, counts_first
 from .docs import with_sections
 from .labelling import Labelling
 from .paper import published
@@ -133,13 +134,14 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         return current()
 
     def _fit_source(self, source: Any) -> None:
+        self.input_shape_, source = tuple(source.shape[1:]), counts_first(self, source)
         self.scaling_ = fit_scaling(source, self.scale)
         self.device_ = pick_device(self.device, current().size)
         rows = Rows(source, self.scaling_, self.device_)
-        self.input_shape_, self.row_shape_ = tuple(source.shape[1:]), rows.shape
-        settings = resolve(self, rows.n, rows.shape, self._look(rows))
+        self.row_shape_ = rows.shape
         found = {"scale": self.scaling_.choice, "device": str(self.device_)}
-        self._prepare(settings.replace(**found))
+        found["counts"] = "log" if hasattr(self, "counting_") else "raw"
+        self._prepare(resolve(self, rows.n, rows.shape, self._look(rows), known=found))
         self.history_: list[dict] = []
         self.seconds_: dict[str, float] = {}
         self.notes_: list[str] = []
@@ -252,9 +254,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         if variant and variant not in cls.variants:
             known = ", ".join(filter(None, cls.variants)) or "none"
             raise ValueError(f"{cls.__name__} has no variant {variant!r}; there are: {known}")
-        single: Any = (
-            {"precision": "single"} if hasattr(cls, "precision") else {}
-        )  # as in the papers
+        single: Any = {"precision": "single"} if hasattr(cls, "precision") else {}
         return cls(**{**single, **published(cls, dataset, variant), **overrides})
 
     # -- helpers ----------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self, "head_")
         source = check_rows(self, *further_rows(self, X))
         check_finite(source)
-        return Rows(source, self.scaling_, self.device_)
+        return Rows(counts_again(self, source), self.scaling_, self.device_)
 
     def _map(self, rows: Rows, function: Any) -> np.ndarray:
         """Apply encode and a function to all rows in chunks; memory does not grow with n."""
@@ -288,7 +288,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         """Channel-first scaled rows -> the user's shape and units."""
         if x.ndim == 4:
             x = x[:, 0] if len(self.input_shape_) == 2 else x.transpose(0, 2, 3, 1)
-        return self.scaling_.undo(x)
+        return counts_back(self, self.scaling_.undo(x))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

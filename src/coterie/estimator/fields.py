@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from ..nets import ACTIVATIONS, INITIALIZERS
+from ..runtime.precision import quick_bfloat16
 from .params import Fields, param
 
 OPTIMIZERS = ("adam", "sgd")
@@ -15,6 +16,7 @@ AUGMENT = ("none", "affine", "rigid")
 
 MANY_ROWS, WIDE_ROWS = 20_000, 256  # from here on an mlp is pre-trained as in the papers
 NETWORK, LARGE_NETWORK = (512, 512), (500, 500, 2000)
+WIDE_LAYER = 256  # from here on products in half precision gain time
 CODE, WIDEST_CODE = 10, 64  # sizes of the embedding
 FULL_WEIGHT = 256  # features from which on a clustering term weighs as much as the reconstruction
 
@@ -36,6 +38,17 @@ def _embedding_dim(s: Any) -> int:
 
 def _hidden(s: Any) -> tuple[int, ...]:
     return LARGE_NETWORK if is_large(s) else NETWORK
+
+
+def _precision(s: Any) -> str:
+    """Half where it gains time (`benchmarks/precision.py --steps`) and was seen to cost no quality.
+
+    Other devices and the conv net were not studied.
+    """
+    plain = s.net == "mlp" and not (s.init == "pretrained" and s.pretrain == "kith")
+    wide = min(s.hidden, default=0) >= WIDE_LAYER
+    on_cpu = str(s.device) == "cpu"
+    return "half" if plain and wide and on_cpu and quick_bfloat16() else "single"
 
 
 def _pretrain_epochs(s: Any) -> float:
@@ -114,6 +127,12 @@ RUN_FIELDS = tuple(f.name for f in dataclasses.fields(RunFields))
 class NetworkFields(Fields):
     """The autoencoder."""
 
+    counts: str = param(
+        "auto",
+        "counts of many columns (genes of cells): log (share of the row's total, logarithm, the "
+        "2,000 most variable columns), raw; auto: log for whole numbers in 200 columns and more",
+        choices=("auto", "log", "raw"),
+    )
     net: Any = net_param("mlp")
     embedding_dim: int | None = param(
         None,
@@ -139,11 +158,11 @@ class NetworkFields(Fields):
     initializer: str = param("xavier", "starting weights", choices=INITIALIZERS, group="network")
     precision: str = param(
         "auto",
-        "precision of matrix products in training: single, or half (bfloat16, for processors that "
-        "have it); auto: single",
+        "precision of matrix products in training: single, or half (bfloat16); auto: half for an "
+        "mlp with layers of 256 and more on a processor that multiplies bfloat16 itself",
         choices=("auto", "single", "half"),
         group="training",
-        rule=lambda s: "single",  # until a study of quality speaks for half
+        rule=_precision,
     )
 
 

@@ -17,6 +17,7 @@ from ..storage.tensors import StateError, check_fit, save_model
 from ..train.head import Head
 from ..train.scaling import Scaling
 from ..train.settings import Settings, resolve
+from .counting import Counting
 from .encoding import Encoding
 from .fields import RUN_FIELDS
 from .params import as_tuples
@@ -44,6 +45,9 @@ def save(model: Any, folder: Any, overwrite: bool) -> None:
         "reject_below": model.reject_below_ if model.reject_below_ > -np.inf else None,
         "settings": plain_settings(model.settings_),
     }
+    if hasattr(model, "counting_"):
+        tensors["counting.columns"] = torch.from_numpy(model.counting_.columns)
+        fitted["counting"] = {"depth": model.counting_.depth, "width": model.counting_.width}
     if hasattr(model, "encoding_"):
         fitted["encoding"] = dataclasses.asdict(model.encoding_)
     if hasattr(model, "tried_"):
@@ -78,6 +82,8 @@ def restore(cls: type, tensors: dict, about: dict, **overrides: Any) -> Any:
     model.notes_ = fitted["notes"]
     below = fitted.get("reject_below")
     model.reject_below_ = -np.inf if below is None else below
+    if "counting" in fitted:
+        model.counting_ = Counting(tensors["counting.columns"].numpy(), **fitted["counting"])
     if "encoding" in fitted:
         model.encoding_ = Encoding(**fitted["encoding"])
         named = isinstance(params.get("encoder"), str) and "encoder" not in overrides

@@ -47,13 +47,10 @@ class LogCounts(nn.Module):
         near = 1e-3 * np.maximum(np.abs(values), 1)  # scaling there and back rounds
         whole = bool((np.abs(values - np.rint(values)) < near).all())
         if whole and values.max(initial=0) > 1.5:
-            totals = np.asarray(raw.sum(1)).ravel()
-            self.depth.copy_(torch.tensor(max(float(np.median(totals)), 1.0)))
+            self.depth.copy_(torch.tensor(usual_total(raw)))
         logs = self._logs(self._relative(raw))
         if len(self.columns) < raw.shape[1]:
-            squares = logs.multiply(logs).mean(0) - np.square(logs.mean(0))
-            found = np.argsort(-np.asarray(squares).ravel(), kind="stable")[: len(self.columns)]
-            self.columns.copy_(torch.from_numpy(np.sort(found)))
+            self.columns.copy_(torch.from_numpy(most_variable(logs, len(self.columns))))
             logs = logs[:, self._on_host()[2]]
         self.axes.fit(torch.from_numpy(logs.toarray()).to(self.depth.device), generator)
         return self
@@ -85,17 +82,35 @@ class LogCounts(nn.Module):
         return sp.csr_matrix((data, x.indices, x.indptr), x.shape)
 
     def _relative(self, raw, columns=None):
-        part = raw if columns is None else raw[:, columns]
         depth = self._on_host()[0]
         if depth == 0:
-            return part
-        totals = np.maximum(np.asarray(raw.sum(1)).ravel(), 1)
-        return _times(part, depth / totals)
+            return raw if columns is None else raw[:, columns]
+        return relative(raw, depth, columns)
 
     def _logs(self, part):
-        if self._on_host()[0] == 0:
-            return part
-        return sp.csr_matrix((np.log1p(part.data), part.indices, part.indptr), part.shape)
+        return part if self._on_host()[0] == 0 else logs_of(part)
+
+
+def usual_total(raw):  # CSR (n, d) -> float
+    """Total of a usual row: the median, at least 1."""
+    return max(float(np.median(np.asarray(raw.sum(1)).ravel())), 1.0)
+
+
+def relative(raw, depth, columns=None):  # CSR (n, d) -> CSR (n, d) or (n, len(columns))
+    """Counts per `depth` of the row's total, of all or of some columns."""
+    totals = np.maximum(np.asarray(raw.sum(1)).ravel(), 1)
+    return _times(raw if columns is None else raw[:, columns], depth / totals)
+
+
+def logs_of(part):  # CSR -> CSR
+    """log(1 + x); zeros stay zeros."""
+    return sp.csr_matrix((np.log1p(part.data), part.indices, part.indptr), part.shape)
+
+
+def most_variable(logs, m):  # CSR (n, d) -> (m,) in ascending order
+    """The columns with the largest variance."""
+    squares = logs.multiply(logs).mean(0) - np.square(logs.mean(0))
+    return np.sort(np.argsort(-np.asarray(squares).ravel(), kind="stable")[:m])
 
 
 def _times(part, factors):  # CSR (b, d), (b,) -> CSR

@@ -30,9 +30,9 @@ _HALF: ContextVar[str | None] = ContextVar("half", default=None)  # kind of devi
 
 
 @contextmanager
-def half_products(device: torch.device) -> Iterator[None]:
-    """Layers marked by `in_half` multiply in bfloat16 inside."""
-    token = _HALF.set(device.type)
+def half_products(device: torch.device, on: bool = True) -> Iterator[None]:
+    """Layers marked by `in_half` multiply in bfloat16 inside; with `on` false nothing changes."""
+    token = _HALF.set(device.type if on else None)
     try:
         yield
     finally:

@@ -7,7 +7,6 @@ tensors and counters, and a resumed run makes the same bits as one that was neve
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -53,7 +52,8 @@ class Engine(Resuming):
         self.rows, self.network, self.assign = rows, network.to(rows.device), assign
         self.seed, self.world, self.progress = seed, world, progress
         self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
-        self.time_budget, self.empty, self.precision = time_budget, empty, precision
+        self.time_budget, self.empty = time_budget, empty
+        self.half = precision == "half"  # in steps and updates, not between phases
         self.head: Any = None  # a Head from `init` on
         self.labels: Any = None  # (n,) of the last update
         self.latents: Any = None  # (n, d) from `init` until the network moves
@@ -155,7 +155,7 @@ class Engine(Resuming):
         if self._reseeds:
             reseed(derive(self.seed, self.phase.name, self.step))
         try:
-            with half_products(self.device) if self.precision == "half" else nullcontext():
+            with half_products(self.device, self.half):
                 if self.phase.train_step:
                     self.phase.train_step(Step(self, index), self.head)
                 else:
@@ -219,7 +219,7 @@ class Engine(Resuming):
     def _update(self) -> bool:
         """Refresh the method's full-data state; True when the labels have settled."""
         phase, k = self.phase, 0
-        with torch.no_grad():
+        with torch.no_grad(), half_products(self.device, self.half):
             labels = phase.update(View(self), self.head)
             if isinstance(labels, torch.Tensor) and "centers" in self.head:
                 k = self.head.centers.shape[0]
