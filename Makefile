@@ -51,10 +51,12 @@ dist: install
 	$(BIN)/python -m build -q --outdir dist .
 	.ci/wheel $(BIN)/python
 
-# The site, into build/site, without the network: runs the tutorials; a warning or a dead link is an error
+# The site, into build/site, without the network: runs the tutorials; a warning, a dead link and a question
+# of questions.py that search does not answer are errors
 docs: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -n -b html docs build/site
 	$(BIN)/python docs/site/links.py build/site
+	$(BIN)/python docs/site/questions.py build/site
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache
