@@ -21,7 +21,12 @@ sys.path.insert(0, str(HERE.parent / "tests" / "reporting" / "browser"))
 
 import browser  # noqa: E402
 
-RUNS = {"usps": ("idec", 10, 120.0), "reuters_r8": ("dec", 8, 60.0), "wholesale": ("dekm", 4, 30.0)}
+RUNS = {
+    "usps": ("kith", 10),
+    "digits": ("idec", 10),
+    "reuters_r8": ("kith", 8),
+    "wholesale": ("dekm", 4),
+}
 COMPARED = ("kmeans", "ae_kmeans", "dec")
 
 # picture: page, parts of the page (None = the first screen), width, theme
@@ -33,9 +38,10 @@ SHOTS = {
     "cards-images": ("usps", "#clusters", 1200, "light"),
     "cards-text": ("reuters_r8", "#clusters", 1200, "light"),
     "cards-table": ("wholesale", "#clusters", 1200, "light"),
-    "between": ("usps", "#between", 1200, "light"),
+    "between": ("digits", "#between", 1200, "light"),
+    "why": ("usps", "#choice", 1200, "light"),
     "trust": ("usps", "#trust", 1200, "light"),
-    "training": ("usps", "#training", 1200, "light"),
+    "training": ("digits", "#training", 1200, "light"),
     "evaluation": ("usps", "#evaluation", 1200, "light"),
     "use": ("usps", "#use", 1200, "light"),
     "phone": ("usps", None, 390, "light"),
@@ -65,14 +71,14 @@ def main():
         driver.quit()
 
 
-def _report(folder, name, method, k, seconds):
+def _report(folder, name, method, k):
     page = folder / name / "report.html"
     if not page.exists():
         from coterie import load_data, reporting
         from coterie.registry import get
 
         data = load_data(name)
-        model = get(method)(k, random_state=0, time_budget=seconds, verbose=1).fit(data.X)
+        model = get(method)(k, random_state=0, verbose=1).fit(data.X)
         model.save(page.parent)
         reporting.write(page.parent, model, data, labels=data.labels, verbose=1)
     return page

@@ -95,11 +95,12 @@ class DCN(JointClusterer):
     - Order: the code moves the network with the labels that the rows were given an epoch ago, then
       encodes the batch once more to assign it. We begin the round with the assignment, so labels
       are new and one encoding serves all.
-    - Network: tied weights and ReLU code in the code; we use the autoencoder all methods share.
+    - Network: the code has tied weights and a ReLU on the embedding; ours is the autoencoder that
+      all methods share.
 
     `dcn:moved` pulls a row and its changed copy both to the centre of the row; labels and centres
-    come from the rows themselves. Wide codes are narrowed first (`code_variance`): centres are
-    means over all steps and fall behind rows that move fast.
+    come from the rows themselves. An embedding of large variance is shrunk first (`code_variance`):
+    centres are means over all steps and fall behind rows that move fast.
     """
 
     key = "dcn"

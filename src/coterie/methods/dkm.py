@@ -116,8 +116,9 @@ class DKM(JointClusterer):
       1/(m-1). The fuzzifier is m = 1 + 1/alpha, so one schedule serves both memberships.
 
     `dkm:moved` pulls a changed image to where the image itself belongs, with its membership held
-    fixed unless it is annealed. A pre-trained code whose total variance is above `code_variance` is
-    shrunk to that, decoder included: centres move by Adam's rate, however wide the code is.
+    fixed unless it is annealed. A pre-trained embedding whose total variance is above
+    `code_variance` is shrunk to that, decoder included: centres move by Adam's rate, however large
+    the embedding is.
     """
 
     key = "dkm"

@@ -59,17 +59,17 @@ class ACeDeC(TwoSpaces):
     a linear map, which the decoder undoes, and the scales it happened upon decide what k-means
     sees. Start "settled" puts a whitening before V and its inverse after V'; then V and beta have
     closed forms, and alternate with k-means until the labels settle. At each update the whitened
-    codes are stretched to 3 times the total variance of the rows: eq. 5 has no weights, so the
-    scale of the codes, which the decoder undoes, would be one by accident.
+    embedding is stretched to 3 times the total variance of the rows: eq. 5 has no weights, so the
+    scale of the embedding, which the decoder undoes, would be one by accident.
 
     Training: centres are running means of the rows they are given; one without rows in a batch
     stays. Each update sets them to the mean over all rows and restarts their counts.
 
-    With ``shared_pull=False`` the second term teaches V and beta only: what makes an axis cost
-    something where it does not cluster stays, but as a force on the codes it is gone.
+    With ``shared_pull=False`` the second term teaches V and beta only: it still makes an
+    axis costly that does not separate clusters, but it no longer moves the embedding.
 
-    Augmentation, with x' the changed row and z' its code: z' is pulled to the centre of z, and each
-    space has its own picture to rebuild::
+    Augmentation, with x' the changed row and z' its embedding: z' is pulled to the centre of z,
+    and each space has its own picture to rebuild::
 
         |x  - dec(V [g * V'(z  - m)] + V V'm)|^2          g = clamp((beta - 0.55) / 0.45, 0, 1)
         |x' - dec(V [(1 - g) * V'(z' - m)] + V V'm)|^2

@@ -31,7 +31,7 @@ def _code_size(s: Any) -> int:
 
 @dataclass
 class CMObjective(Objective):
-    """The Clustering Module on a code, with centres that are kept orthonormal (eq. 14).
+    """The Clustering Module on an embedding, with centres that are kept orthonormal (eq. 14).
 
     |z - gamma mu|^2 + 1 - |gamma|^2 + prior_strength * E4 + orthonormal_weight * |mu mu' - I|,
     gamma the softmax of an affine map of z, mu the centres that its decoder holds.
@@ -41,7 +41,7 @@ class CMObjective(Objective):
     prior_strength : (alpha - 1) / batch size of the paper; one number or one for each cluster
     orthonormal_weight, orthonormal_norm : lambda / batch size, and "l1" or "frobenius"
     rate : learning rate of the module over that of the network
-    centers : first centres: "kmeans" on the codes, or "random" ones
+    centers : first centres: "kmeans" on the embedding, or "random" ones
     n_init : restarts of k-means
     """
 
@@ -94,21 +94,21 @@ class CMObjective(Objective):
 
 
 class CNet(ModuleTraining):
-    """CM's head on a learned code whose centres are kept orthonormal.
+    """CM's head on a learned embedding, with centres that are kept orthonormal.
 
     Losses are means over the rows of a batch. The paper's are sums, with the prior and the
     orthonormality counted once per batch, so its alpha, lambda and batch size B become
     ``prior_strength = (alpha - 1) / B`` and ``orthonormal_weight = lambda / B``; beta stays.
 
     The paper trains for 150 to 1,000 epochs of small batches, and in most of them nothing seems to
-    happen: a code of arbitrary length first shrinks to meet centres of length 1, responsibilities
-    are uniform, and the module's weights grow by the learning rate a step until they tell rows
-    apart. Defaults go another way, in a few tens of epochs: centres by k-means on the codes, of a
-    pre-trained or a random network; the code shifted and scaled to the orthonormal frame; the
-    module alone on frozen codes; then everything, the module at ten times the rate. The published
-    start is ``module_start="random", match_code=False, module_rate=1``, as in `CNet.paper`.
+    happen: the embedding first shrinks to meet centres of length 1, responsibilities are uniform,
+    and the module's weights grow slowly until they separate rows. The defaults need a few tens of
+    epochs: centres by k-means on the embedding of a pre-trained or a random network; the embedding
+    shifted and scaled to match orthonormal centres; the module alone on a frozen embedding; then
+    everything, the module at ten times the rate. The published start is
+    ``module_start="random", match_code=False, module_rate=1``, as in `CNet.paper`.
 
-    The code is wide (100, the paper has 10 to 100), and narrow where many wide rows were
+    The embedding has 100 numbers (10 to 100 in the paper), and 10 where many wide rows were
     pre-trained by the papers' network.
     """
 

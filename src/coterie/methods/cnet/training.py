@@ -1,4 +1,4 @@
-"""How C-Net is trained: the module alone on frozen codes, then everything; restarts of all."""
+"""How C-Net is trained: the module on a frozen embedding, then everything; restarts of all."""
 
 from dataclasses import replace
 from typing import Any
@@ -75,7 +75,7 @@ class ModuleTraining(Generative, StepFields, AutoencoderClusterer):
         head.codes.sub_(middle).mul_(scale).add_(to)
 
     def module_loss(self, batch: Batch, head: Head) -> Terms:
-        """CM alone (eq. 11) on the codes of the pre-trained network, which stays as it is."""
+        """CM alone (eq. 11) on the embedding of the pre-trained network, which stays as it is."""
         z, head = head.codes[batch.rows], self.objective_.module(head)
         gamma = gamma_of(z, head)
         return cm_terms(z, gamma, centers_in(head)) | {"prior": prior_term(batch.mean(gamma), head)}

@@ -134,7 +134,7 @@ class DEKM(Rotated):
     between two runs, once or in `update_every` epochs; the paper does not say how often.
 
     Two readings of the authors' history: `recon_weight` keeps the decoder in the loss, with the
-    mean over features of the squared error; `normalize` gives every code unit length.
+    mean over features of the squared error; `normalize` gives embeddings unit length.
 
     Differences from the authors' code: rows are shuffled every epoch, not once; k-means starts
     from the previous centres instead of 2 n_iter restarts; eigh instead of eig; labels and centres
