@@ -45,7 +45,8 @@ test-lowest:
 	$(LOWEST_VENV)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(WORKERS) --ignore tests/docs -m "not browser and not data" $(LOWEST)
 
-# sdist and wheel into dist/, then the wheel is tried outside the source tree
+# sdist and wheel into dist/, then the wheel is tried outside the source tree; CLEAN=1 installs its
+# dependencies anew for that
 dist: install
 	rm -rf dist
 	$(BIN)/python -m build -q --outdir dist .

@@ -62,7 +62,7 @@ html_static_path = ["_static"]
 html_css_files = ["coterie.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
-html_search_scorer = "site/scorer.js"
+html_search_scorer = str(HERE / "site" / "scorer.js")
 html_copy_source = False
 html_theme_options = {
     "logo": {
