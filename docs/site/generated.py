@@ -9,6 +9,7 @@ import typing
 from pathlib import Path
 
 import figures
+import numpy as np
 from docstrings import escape
 
 from coterie import registry
@@ -61,12 +62,19 @@ def reference(cls) -> str:
         lines += [f"   .. py:attribute:: {name}", "", f"      {escape(_start(text))}", ""]
     lines += ["   **Methods**", ""]
     for name, f in inspect.getmembers(cls, callable):
-        if not name.startswith("_") and f.__doc__ and hasattr(Clusterer, name):
-            continue
-        if not name.startswith("_") and f.__doc__ and f.__module__.startswith("coterie"):
+        if not name.startswith("_") and not hasattr(Clusterer, name) and _for_users(f):
             text = inspect.getdoc(f).split("\n\n")[0].replace("\n", " ")
             lines += [f"   .. py:method:: {name}{_signature(f)}", "", f"      {escape(text)}", ""]
-    shared = ("fit", "predict", "predict_proba", "transform", "save", "paper")
+    shared = (
+        "fit",
+        "predict",
+        "predict_proba",
+        "transform",
+        "score_samples",
+        "plot",
+        "save",
+        "paper",
+    )
     base = "coterie.estimator.base.Clusterer"
     lines += ["   " + ", ".join(f":py:meth:`{m} <{base}.{m}>`" for m in shared) + ".", ""]
     return "\n".join(lines)
@@ -86,6 +94,13 @@ def sentence(f) -> str:
 
 def _start(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _for_users(f) -> bool:
+    """Methods that give arrays, or the model; the others are hooks of the training."""
+    if not (f.__doc__ and f.__module__.startswith("coterie")):
+        return False
+    return inspect.signature(f).return_annotation in (np.ndarray, typing.Self)
 
 
 def _signature(f) -> str:

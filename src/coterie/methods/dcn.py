@@ -29,7 +29,7 @@ class DCNObjective(Objective):
     weight : lambda / 2
     start_count : rows that a centre counts as seen at the start
     centers : first centres: "kmeans", "glorot" or "uniform"
-    n_init : restarts of k-means
+    n_init : starts of k-means
     """
 
     n_clusters: int

@@ -28,7 +28,7 @@ class DECObjective(Objective):
     ----------
     dof : degrees of freedom of the kernel (alpha)
     centers : first centres: "kmeans", "glorot" or "uniform"
-    n_init : restarts of k-means
+    n_init : starts of k-means
     """
 
     n_clusters: int

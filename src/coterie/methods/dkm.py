@@ -43,7 +43,7 @@ class DKMObjective(Objective):
     distance : f: "euclidean" (squared) or "cosine"
     membership : G: "softmax", or "fuzzy" with the fuzzifier 1 + 1 / alpha
     centers : first centres: "kmeans", or "uniform" in -1..1
-    n_init : restarts of k-means
+    n_init : starts of k-means
     """
 
     n_clusters: int

@@ -42,7 +42,7 @@ class CMObjective(Objective):
     orthonormal_weight, orthonormal_norm : lambda / batch size, and "l1" or "frobenius"
     rate : learning rate of the module over that of the network
     centers : first centres: "kmeans" on the embedding, or "random" ones
-    n_init : restarts of k-means
+    n_init : starts of k-means
     """
 
     n_clusters: int

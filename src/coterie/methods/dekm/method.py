@@ -37,7 +37,7 @@ class DEKMObjective(Objective):
     ----------
     strategy : "last" axis, one "random" or "all"; "_raw": without the rotation
     fresh_runs, fresh_every : k-means runs that challenge the warm start, and how often
-    n_init : restarts of k-means at the start
+    n_init : starts of k-means
     """
 
     n_clusters: int
