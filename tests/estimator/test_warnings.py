@@ -23,6 +23,20 @@ def test_fewer_clusters_than_asked_are_told_in_python(blobs):
         assert quick("kmeans", 3).fit(blobs[0]).notes_ == []
 
 
+@pytest.mark.parametrize("key", KEYS)
+def test_every_method_tells_of_fewer_clusters_than_asked(key):
+    """Equal rows have equal labels, so that three kinds of rows cannot be in five clusters."""
+    X = np.repeat(8 * np.eye(3, 6, dtype=np.float32), 20, axis=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = quick(key, 5).fit(X)
+    used = len(np.unique(model.labels_))
+    said = f"{type(model).__name__} uses {used} of 5 clusters"
+    assert used <= 3 and said in model.notes_
+    assert [str(w.message) for w in told if str(w.message).startswith(f"{said}; ")]
+    assert model.labels_.max() == used - 1  # without holes
+
+
 def test_fewer_clusters_than_asked_are_told_on_the_command_line(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.repeat(np.eye(3, dtype=np.float32), 20, axis=0))
     words = ["fit", str(tmp_path / "x.npy"), "--method", "kmeans", "--clusters", "5"]

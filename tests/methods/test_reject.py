@@ -111,3 +111,14 @@ def test_exported_models_reject_the_same_rows(key, blobs, tmp_path):
     model = quick(key, reject=0.1).fit(blobs[0])
     there = OnnxModel(export_onnx(model, tmp_path / "m.onnx")).predict(blobs[0])
     assert np.mean(there == model.labels_) > 0.99 and (there == -1).sum() > 5
+
+
+def test_a_cluster_of_which_nothing_is_left_is_told():
+    """A wide cluster of five rows lies lower than every row of the narrow ones."""
+    rng = np.random.default_rng(0)
+    narrow = np.concatenate([rng.normal(c, 0.1, (50, 2)) for c in (0, 5)])
+    X = np.concatenate([narrow, rng.normal(40, 3, (5, 2))]).astype(np.float32)
+    with pytest.warns(UserWarning, match=r"reject=0\.05 leaves 2 of 3 clusters: no row of \[\d\]"):
+        model = quick("gmm", 3, reject=0.05).fit(X)
+    assert "reject=0.05 leaves 2 of 3 clusters" in model.notes_
+    assert np.array_equal(model.predict(X), model.labels_) and (model.labels_[-5:] == -1).all()

@@ -158,8 +158,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         if collector and current().size == 1:  # several share the encoding for labels
             rows.hold_codes(self.network_)
         self.labels_ = self._labels(rows)
-        if close_ranks(self):
-            self.labels_ = self._labels(rows)
+        close_ranks(self, rows)
         for note, way_out in self._check_labels(rows):
             self.notes_.append(note)
             warnings.warn(f"{note}; {way_out}", stacklevel=3)
@@ -167,7 +166,6 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         self._place()
         if self.reject:
             self._calibrate(rows)
-            self.labels_ = self._labels(rows)
         if collector:
             collector.collect(self, rows, self.labels_)
 

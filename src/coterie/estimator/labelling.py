@@ -1,5 +1,6 @@
 """From scores to labels: predict, how well rows fit, and rows that belong nowhere."""
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,7 @@ class Labelling(Fields):
         head_: Head
         reject_below_: float
         notes_: list[str]
+        labels_: np.ndarray
 
     # -- hooks ------------------------------------------------------------------------------
     def assign(self, latents: torch.Tensor, head: Any) -> torch.Tensor:
@@ -102,7 +104,7 @@ class Labelling(Fields):
         return self.fit_of(self.assign(latents, self.head_), latents)
 
     def _calibrate(self, rows: Any) -> None:
-        """Find `reject_below_` on the training rows."""
+        """Find `reject_below_` on the training rows, and take their labels from those below it."""
         fits = self._map(rows, self._fits)
         self.reject_below_ = threshold(fits, self.reject)
         wanted, told = int(self.reject * len(fits)), int((fits < self.reject_below_).sum())
@@ -110,6 +112,14 @@ class Labelling(Fields):
             self.notes_.append(
                 f"reject={self.reject:g} asks for {wanted} rows, but the others fit equally well; "
                 f"{told} are rejected"
+            )
+        used, self.labels_ = np.unique(self.labels_), self._labels(rows)
+        gone = np.setdiff1d(used, self.labels_)
+        if len(gone):
+            note = f"reject={self.reject:g} leaves {len(used) - len(gone)} of {len(used)} clusters"
+            self.notes_.append(note)
+            warnings.warn(
+                f"{note}: no row of {gone.tolist()} fits well; lower reject", stacklevel=4
             )
 
     def _map(self, rows: Any, function: Any) -> np.ndarray:

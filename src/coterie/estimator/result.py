@@ -66,13 +66,14 @@ def check_numbers(model: Any) -> None:
             )
 
 
-def close_ranks(model: Any) -> bool:
+def close_ranks(model: Any, rows: Rows) -> None:
     """Number clusters that have rows before those that have none: labels without holes."""
-    used = np.unique(model.labels_)
-    if used[-1] < len(used):
-        return False
-    empty = np.setdiff1d(np.arange(model.n_clusters_), used)
-    order = torch.from_numpy(np.concatenate([used, empty]))
-    model._renumber(order.to(model.device_))
-    model._after_fit()
-    return True
+    for _ in range(model.n_clusters_):  # once is enough, unless rows change between equal centres
+        used = np.unique(model.labels_)
+        if used[-1] < len(used):
+            return
+        empty = np.setdiff1d(np.arange(model.n_clusters_), used)
+        order = torch.from_numpy(np.concatenate([used, empty]))
+        model._renumber(order.to(model.device_))
+        model._after_fit()
+        model.labels_ = model._labels(rows)
