@@ -8,6 +8,7 @@ import torch
 
 import coterie
 from conftest import KEYS, quick
+from coterie import metrics, registry
 from coterie.cli import main
 from coterie.train.rows import Rows, clusters_kept
 from coterie.train.scaling import fit_scaling
@@ -60,6 +61,42 @@ def test_a_fit_that_ends_at_chance_says_so(digits):
     X = digits[0][:600].astype(np.float32)
     with pytest.warns(UserWarning, match="ended near chance: beyond chance, .% of"):
         Lottery(10, random_state=0, **coterie.AEKMeans.tiny).fit(X)
+
+
+def short_texts(own, n=480):
+    """Eight words: `own` of one of four topics, the others mean nothing."""
+    rng = np.random.default_rng(0)
+    topics = [[f"{name}{i}" for i in range(40)] for name in ("sport", "space", "money", "music")]
+    others = [f"word{i}" for i in range(200)]
+    return [
+        " ".join([*rng.choice(topics[i % 4], own), *rng.choice(others, 8 - own)]) for i in range(n)
+    ], np.arange(n) % 4
+
+
+@pytest.mark.parametrize("key", ["dec", "acedec"])
+@pytest.mark.parametrize("way", ["steps far too long", "no training at all"])
+def test_texts_whose_embedding_has_collapsed_are_told(key, way):
+    """Fits on tf-idf rows that are no better than drawing lots, by the known topics."""
+    texts, topics = short_texts(3)
+    small = {"hidden": (64,), "embedding_dim": 4, "random_state": 0}
+    bad = {
+        "steps far too long": {"lr": 1.0 if key == "acedec" else 3.0, "epochs": 5},
+        "no training at all": {"epochs": 3},
+    }[way] | {"pretrain_epochs": 3 if way == "steps far too long" else 0}
+    method = registry.get(key)
+    with pytest.warns(UserWarning, match="ended near chance: beyond chance"):
+        model = method(4, **small, **bad).fit(texts)
+    assert metrics.nmi(topics, model.labels_) < 0.05
+    assert any("near chance" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("key", ["dec", "acedec"])
+def test_texts_that_were_told_apart_are_not_called_chance(key):
+    texts, topics = short_texts(6)
+    small = {"hidden": (64,), "embedding_dim": 4, "pretrain_epochs": 80, "epochs": 5}
+    model = registry.get(key)(4, random_state=0, **small).fit(texts)
+    assert metrics.nmi(topics, model.labels_) > 0.1
+    assert not any("chance" in note for note in model.notes_)
 
 
 class Giant(coterie.AEKMeans):
