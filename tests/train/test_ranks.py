@@ -15,6 +15,7 @@ import torch
 from test_distributed import free_port
 
 from coterie.math.kmeans import kmeans
+from coterie.runtime import processes
 from coterie.runtime.processes import sharing
 from coterie.storage.tensors import unpack
 from coterie.train.scaling import fit_scaling
@@ -180,3 +181,14 @@ def test_torchrun_fits_and_restarts_nothing_that_is_done(tmp_path, blobs):
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
         assert done.returncode == 0, done.stderr
     assert (run / "labels.csv").exists() and "done" in (run / "run.toml").read_text()
+
+
+def test_what_a_loss_does_not_use_is_not_sent(monkeypatch):
+    """DEC never trains its decoder: half of the weights stay out of every message."""
+    sent = []
+    monkeypatch.setattr(processes.dist, "all_reduce", lambda t: sent.append(len(t)) or t.mul_(2))
+    used, unused = torch.nn.Parameter(torch.ones(3, 2)), torch.nn.Parameter(torch.ones(50))
+    used.grad = torch.full((3, 2), 1.5)
+    processes.World(0, 2).sum_gradients([used, unused])
+    assert sent == [6] and unused.grad is None
+    assert torch.equal(used.grad, torch.full((3, 2), 3.0))

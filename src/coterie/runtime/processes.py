@@ -66,13 +66,17 @@ class World:
         return whole
 
     def sum_gradients(self, parameters: list[torch.nn.Parameter]) -> None:
-        """Add up the gradients of all processes, as one flat message."""
+        """Add up the gradients of all processes, as one flat message.
+
+        Parameters that the loss does not use (DEC's decoder) have none, on any process, and are
+        not sent: the processes compute the same terms on rows of their own.
+        """
         if self.size == 1:
             return
-        grads = [p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters]
-        flat = torch.cat([g.reshape(-1) for g in grads])
+        used = [p for p in parameters if p.grad is not None]
+        flat = torch.cat([p.grad.reshape(-1) for p in used])
         dist.all_reduce(flat)
-        for p, part in zip(parameters, flat.split([p.numel() for p in parameters])):
+        for p, part in zip(used, flat.split([p.numel() for p in used])):
             p.grad = part.view_as(p)
 
     def broadcast(self, tensors: list[torch.Tensor]) -> None:
