@@ -1,4 +1,34 @@
-"""Small things that a new user met; each was wrong once."""
+"""Small things that a new user met; each was wrong once.
+
+Where each of them is tested:
+
+| what | test |
+| --- | --- |
+| texts in a pandas Series | estimator/test_encoding.py::test_texts_of_any_form |
+| AnnData into fit | test_one_model.py::test_cells_by_the_names_of_their_genes |
+| a DataLoader, a path, a stream | test_what_only_leads_to_rows_is_told_from_rows |
+| a device that is not there | test_a_device_that_is_not_there_is_told |
+| --hidden a,b | test_a_list_of_words_for_numbers |
+| verbose=True, time_budget="3s" | test_verbose_true_and_a_budget_in_words |
+| --k | test_k_is_called_clusters |
+| True and False in a .csv | test_true_and_false_are_numbers |
+| a column that numbers the rows | test_a_column_that_numbers_the_rows_is_told_about |
+| rules that contradict | reporting/test_report.py::test_a_rule_asks_*, test_two_columns_* |
+| reports of three rows | reporting/test_report.py::test_pages_of_one_group_* |
+| errors in Python that advise flags | test_words.py::test_python_is_not_advised_to_use_flags |
+| "Did you mean" | test_a_missing_column_is_not_taken_for_one_that_is_wanted_too |
+| names of run folders | test_names_of_run_folders |
+| notices said twice | test_words.py::test_nothing_is_said_twice_with_a_report |
+| the ledger of bench | test_bench_adds_to_a_ledger_of_ones_own |
+| the star of select-k | test_select_k_explains_its_star |
+| one number of 1e30 | test_a_number_too_large_*, test_a_value_that_hides_all_others_* |
+| evaluate --labels folder | test_folders_are_labels_of_images |
+| names of genes | test_names_of_genes_are_shown, test_words.py::test_genes_of_cells_* |
+| breaks in names, empty cards | reporting/test_report.py::test_numbers_keep_*, browser/ |
+| "1 files", "X is 1 texts" | test_words.py::test_one_thing_is_not_called_many |
+| other words | test_words.py::test_words_that_were_wrong_*, test_the_choice_of_kith_* |
+| paths that are not there | test_words.py::test_a_path_that_is_not_there_* |
+"""
 
 import re
 import warnings
