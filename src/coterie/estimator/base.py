@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags  # pyrefly: ignore  (no types)
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -289,7 +289,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         return counts_back(self, self.scaling_.undo(x))
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # pyrefly: ignore  (scikit-learn has no types)
         tags.input_tags.sparse = True
         tags.input_tags.three_d_array = True
         # scikit-learn's sparse check reads this tag of whatever has predict_proba

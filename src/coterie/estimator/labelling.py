@@ -33,6 +33,7 @@ class Labelling(Fields):
     cluster_axes: ClassVar[dict[str, int]] = {"centers": 0}  # of the head's tensors
 
     if TYPE_CHECKING:  # set by a fit; annotations outside would be fields of the constructor
+        network_: Any  # with `encode`
         head_: Head
         reject_below_: float
         notes_: list[str]

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import validate_data  # pyrefly: ignore  (no types)
 
 from ..data.arrays import channels_last, check_sparse, from_tensor
 from ..data.frames import check_columns, is_frame
@@ -31,7 +31,7 @@ def check_rows(model: Any, X: Any, known: bool = False, reset: bool = False) -> 
         # scikit-learn's check would read the whole file into memory
         if not known:
             validate_data(model, X, reset=reset, skip_check_array=True)
-        source = X
+        source: Any = X
     else:
         how: dict = {
             "accept_sparse": "csr",

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -61,7 +62,8 @@ def gaussians(x, labels, k, shape="free", *, prior=None, tol=1e-3, max_iter=100)
     prior = x.shape[1] + 2.0 if prior is None else prior
     moments = _moments(x, shape)
     weigh = torch.nn.functional.one_hot(labels.long(), k).double()
-    last, bound, found = -math.inf, -math.inf, None
+    last, bound = -math.inf, -math.inf
+    found: Any = None
     for _ in range(max_iter):
         found = _maximise(x, moments, weigh, shape, ridge, prior)
         logs = _log_joint(x, found)

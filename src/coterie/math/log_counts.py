@@ -4,6 +4,8 @@ Each row is divided by its total and multiplied by a usual one (`depth`). Of the
 most variable columns the leading principal components are kept.
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -48,7 +50,7 @@ class LogCounts(nn.Module):
         whole = bool((np.abs(values - np.rint(values)) < near).all())
         if whole and values.max(initial=0) > 1.5:
             self.depth.copy_(torch.tensor(usual_total(raw)))
-        logs = self._logs(self._relative(raw))
+        logs: Any = self._logs(self._relative(raw))
         if len(self.columns) < raw.shape[1]:
             self.columns.copy_(torch.from_numpy(most_variable(logs, len(self.columns))))
             logs = logs[:, self._on_host()[2]]

@@ -131,7 +131,7 @@ class JointClusterer(StepFields, UpdateFields, AutoencoderClusterer):
     # -- what the objective does ------------------------------------------------------------
     def _prepare(self, settings: Settings) -> None:
         super()._prepare(settings)
-        self.objective_ = self.make_objective(settings)
+        self.objective_: Any = self.make_objective(settings)  # each method knows its own
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         return self.objective_.init_head(latents, rng)

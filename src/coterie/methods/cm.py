@@ -1,6 +1,6 @@
 """CM: the Clustering Module, a one-layer autoencoder whose code is a soft assignment."""
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -54,6 +54,14 @@ class Generative:
         **{"centers": 0, "spread": 0},
         **{"encoder": 1, "encoder_bias": 1, "decoder": 1},
     }
+
+    if TYPE_CHECKING:  # what the estimators have that this is a part of
+        n_clusters: int
+        seed_: int
+        head_: Any
+        network_: Any
+        _check_clusters: Any
+        _to_input: Any
 
     @torch.no_grad()
     def _finish(self, context: Context) -> None:
@@ -148,6 +156,7 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
         choices=("sparsity", "loss"),
         group="training",
     )
+    # pyrefly: ignore  (never open here: there is no rule)
     epochs: float = param(150, "epochs before the averaging epoch", ge=0, group="training")
     average_epochs: float = param(
         1, "last epochs, whose weights are averaged", ge=0, group="training"

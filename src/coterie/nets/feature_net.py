@@ -56,11 +56,11 @@ class FeatureNet(nn.Module):
         self.features, self.embedding_dim = features, sizes[-1]
         self.takes_sparse, self.takes_features = features.kind in ("text", "counts"), True
         pairs = list(itertools.pairwise((features.size, *sizes)))
-        self.layers = nn.ModuleList(skip_init(nn.Linear, i, o, bias=False) for i, o in pairs)
-        self.norms = nn.ModuleList(SharedNorm(o) for _, o in pairs)
+        self.layers: Any = nn.ModuleList(skip_init(nn.Linear, i, o, bias=False) for i, o in pairs)
+        self.norms: Any = nn.ModuleList(SharedNorm(o) for _, o in pairs)
         for (i, _), layer in zip(pairs, self.layers):
             bound = 1 / math.sqrt(i)
-            layer.weight.data.uniform_(-bound, bound, generator=generator)
+            layer.get_parameter("weight").data.uniform_(-bound, bound, generator=generator)
 
     def encode(self, x: Any) -> torch.Tensor:  # rows, sparse rows, or `Ready` ones
         return self.body(x.features if hasattr(x, "features") else self.features(x))

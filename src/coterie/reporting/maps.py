@@ -47,14 +47,14 @@ def tsne_map(z, seed=0, progress=None, rows=TSNE_ROWS):  # (n, d) -> (n, 2) or N
         seen = z[sample_rows(n, CHUNK, seed)]
         z = PCA(min(50, len(seen)), random_state=seed).fit(seen).transform(z)
     fitted = sample_rows(n, rows, seed)
-    early, late, every = 125, 300, 25
+    early, late, every, calls = 125, 300, 25, 0
 
     def tick(iteration, error, embedding):
-        tick.calls += 1
+        nonlocal calls
+        calls += 1
         if progress:
-            progress(min(1.0, tick.calls * every / (early + late)))
+            progress(min(1.0, calls * every / (early + late)))
 
-    tick.calls = 0
     # duplicates have distance zero, which openTSNE's affinities do not like
     jitter = 1e-6 * (float(z.std()) or 1.0)
     noise = np.random.default_rng(seed).normal(0, jitter, (len(fitted), z.shape[1]))

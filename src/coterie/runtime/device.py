@@ -56,9 +56,10 @@ def pick_device(asked: Any, processes: int = 1) -> torch.device:
 
 def _accelerator() -> tuple[str | None, int]:
     """Kind and number of the accelerators of this machine."""
-    if not torch.accelerator.is_available():
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if found is None:
         return None, 0
-    kind = torch.accelerator.current_accelerator().type
+    kind = found.type
     return kind, torch.get_device_module(kind).device_count()
 
 

@@ -16,8 +16,8 @@ ACCELERATORS = ("gpu", "cuda", "accelerator")  # other words for `device`
 
 def did_you_mean(word: str, known: Iterable[object]) -> str:
     """``; did you mean X?`` for the closest known word, or nothing."""
-    known = [str(choice) for choice in known]
+    words = [str(choice) for choice in known]
     plain = str(word).lstrip("-").lower()
-    device = [choice for choice in known if choice.lstrip("-") == "device"]
-    near = device[0] if device and plain in ACCELERATORS else closest(word, known)
+    device = [choice for choice in words if choice.lstrip("-") == "device"]
+    near = device[0] if device and plain in ACCELERATORS else closest(word, words)
     return f"; did you mean {near}?" if near else ""

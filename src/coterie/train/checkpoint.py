@@ -1,10 +1,10 @@
 """Checkpoints of a fit: what is kept of it, and how it goes on after it was stopped."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
 
 from ..runtime.processes import World, all_gather
 from ..runtime.progress import Progress
@@ -13,12 +13,15 @@ from .batch import Tally
 from .head import Head
 from .optim import load_optimizer, optimizer_tensors
 from .plan import Call, Phase
+from .rows import Rows
 
 
 class Resuming:
     """The part of the engine that writes and reads its checkpoint."""
 
-    network: nn.Module
+    network: Any
+    rows: Rows
+    assign: Callable[[torch.Tensor, Head], torch.Tensor]
     device: Any
     head: Any
     labels: Any
@@ -41,6 +44,13 @@ class Resuming:
     limit: int
     _begin: float
     _saved_at: float
+
+    def feed(self, index: torch.Tensor | slice) -> Any:
+        raise NotImplementedError
+
+    @property
+    def _where(self) -> str:
+        return str(self.checkpoint.path) if self.checkpoint else "the checkpoint"
 
     def _maybe_save(self) -> None:
         if self.checkpoint is None:
@@ -76,7 +86,7 @@ class Resuming:
         self._saved_at = time.monotonic()
 
     def _load(self) -> dict | None:
-        found = self.checkpoint.load()
+        found = self.checkpoint.load() if self.checkpoint else None
         if found is None:
             self._meet([0, 0, 0])
             return None
@@ -86,7 +96,7 @@ class Resuming:
             if isinstance(err, StateError):
                 raise
             raise StateError(
-                f"{self.checkpoint.path} does not fit this fit ({type(err).__name__}: {err}); "
+                f"{self._where} does not fit this fit ({type(err).__name__}: {err}); "
                 "restore it from a copy, or delete it to begin again"
             ) from err
 
@@ -105,7 +115,7 @@ class Resuming:
         self.tally = Tally(sums=dict(zip(about["sums"], sums.tolist())))
         self.history, self.notes = about["history"], about["notes"]
         self.seconds, self.lent = about["seconds"], about["lent"]
-        where = str(self.checkpoint.path)
+        where = self._where
         weights = _under("network", tensors)
         check_fit(weights, self.network.state_dict(), where)
         self.network.load_state_dict(weights)
@@ -146,7 +156,7 @@ class Resuming:
 
     def _restore(self, resume: dict) -> None:
         """Mid-phase: the optimisers' moments and the running averages."""
-        self.limit, where = resume["limit"], str(self.checkpoint.path)
+        self.limit, where = resume["limit"], self._where
         for name, (_, _, optimizer) in self._optims.items():
             load_optimizer(optimizer, _under(f"optim.{name}", resume["tensors"]), where)
         averages = _under("average", resume["tensors"])

@@ -49,7 +49,8 @@ class Engine(Resuming):
         precision: str = "single",
     ):
         self.device: Any = rows.device  # where network, head and per-row state are
-        self.rows, self.network, self.assign = rows, network.to(rows.device), assign
+        self.network: Any = network.to(rows.device)  # with `encode`, and most with `decode`
+        self.rows, self.assign = rows, assign
         self.seed, self.world, self.progress = seed, world, progress
         self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
         self.time_budget, self.empty = time_budget, empty
@@ -72,20 +73,20 @@ class Engine(Resuming):
         self.plan = plan
         resume = self._load() if self.checkpoint else None
         for i in range(self.index, len(plan)):
-            self.index, self.phase = i, plan[i]
+            here = plan[i]
+            self.index, self.phase = i, here if isinstance(here, Phase) else Phase(here.name, 0)
             spent = resume["spent"] if resume else 0.0  # before the fit was stopped
             self._begin = time.perf_counter() - spent
-            if isinstance(plan[i], Call):
-                self.progress.phase(plan[i].name)
+            if isinstance(here, Call):
+                self.progress.phase(here.name)
                 self.latents = None
-                plan[i].function(Context(self))
+                here.function(Context(self))
                 self._share_result()
             else:
                 self._train(resume)
             resume = None
-            name = plan[i].name
             took = time.perf_counter() - self._begin
-            self.seconds[name] = self.seconds.get(name, 0.0) + took
+            self.seconds[here.name] = self.seconds.get(here.name, 0.0) + took
             self.index, self.epoch, self.step, self.tally = i + 1, 0, 0, Tally()
             self._save({})
 
@@ -158,7 +159,7 @@ class Engine(Resuming):
             with half_products(self.device, self.half):
                 if self.phase.train_step:
                     self.phase.train_step(Step(self, index), self.head)
-                else:
+                elif self.phase.loss:
                     batch = Batch(self, index, self.phase.augment)
                     self.descend("main", self.phase.loss(batch, self.head), batch.weight)
         except Exception:
@@ -219,6 +220,8 @@ class Engine(Resuming):
     def _update(self) -> bool:
         """Refresh the method's full-data state; True when the labels have settled."""
         phase, k = self.phase, 0
+        if phase.update is None:
+            return False
         with torch.no_grad(), half_products(self.device, self.half):
             labels = phase.update(View(self), self.head)
             if isinstance(labels, torch.Tensor) and "centers" in self.head:

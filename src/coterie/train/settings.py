@@ -79,8 +79,8 @@ class Settings(_Rows):
     them when it is loaded, whatever defaults and rules say by then.
     """
 
-    n: int
-    shape: tuple[int, ...]
+    n: int  # pyrefly: ignore  (frozen here)
+    shape: tuple[int, ...]  # pyrefly: ignore  (frozen here)
     fields: Mapping[str, Any]
     facts: Mapping[str, Any]
 

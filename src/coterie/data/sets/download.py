@@ -132,13 +132,14 @@ def _usps(paths: list[Path], out: Path):
     """LIBSVM's lines `class 1:v 2:v ...`: classes from 1, values -1..1 that become 0..1."""
     from io import BytesIO
 
+    from scipy.sparse import csr_matrix
     from sklearn.datasets import load_svmlight_file
 
     parts = [
         load_svmlight_file(BytesIO(bz2.decompress(path.read_bytes())), n_features=256)
         for path in paths
     ]
-    X = np.concatenate([part[0].toarray() for part in parts])
+    X = np.concatenate([csr_matrix(part[0]).toarray() for part in parts])
     labels = np.concatenate([part[1] for part in parts]).astype(np.int64)
     X = ((X + 1) / 2).astype(np.float32).reshape(-1, 16, 16)
     np.savez_compressed(out, data=X, target=labels - 1)

@@ -86,6 +86,6 @@ class TwoSpaces(JointClusterer):
         m = self.cluster_dims_
         return {"cluster": slice(0, m), "shared": slice(m, None)}.get(space, slice(None))
 
-    def _decode(self, z: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
-        keep = z.new_ones(z.shape[1]) if keep is None else keep
-        return self.network_.decode(masked(z, self.head_, keep))
+    def _decode(self, latents: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
+        keep = latents.new_ones(latents.shape[1]) if keep is None else keep
+        return self.network_.decode(masked(latents, self.head_, keep))

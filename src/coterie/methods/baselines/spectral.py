@@ -5,6 +5,7 @@ model keeps those rows; the soft assignment counts the labels of the ten nearest
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
@@ -92,7 +93,7 @@ class Spectral(Transductive):
 
     def _label_rows(self, z: np.ndarray) -> np.ndarray:
         rng, n = numpy_rng(self.seed_, "init"), len(z)
-        graph = kneighbors_graph(z, min(self.n_neighbors, n - 1), include_self=False)
+        graph: Any = kneighbors_graph(z, min(self.n_neighbors, n - 1), include_self=False)
         embedding = spectral_embedding((graph + graph.T) * 0.5, self.n_clusters, rng)
         found = kmeans(torch.from_numpy(embedding), self.n_clusters, rng=rng, n_init=self.n_init)
         return found.labels.numpy()

@@ -227,6 +227,6 @@ class DEKM(Rotated):
             context.tell(f"k-means took {self.kmeans_share_:.1%} of the time")
 
     @property
-    def keeps_decoder(self) -> bool:
+    def keeps_decoder(self) -> bool:  # pyrefly: ignore  (it depends on the fit here)
         """Without a weight, pre-training's decoder no longer fits; a newly trained one does."""
         return self.recon_weight > 0 or ("head_" in vars(self) and bool(self.head_.decoder))

@@ -94,7 +94,7 @@ class Kith(KithFields, Explained, DeepClusterer):
         return FeatureNet(features, (*hidden, size), generator)
 
     def plan(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:
-        network.share(join(self.devices, self.device))
+        network.share(join(self.devices, self.device))  # pyrefly: ignore  (a FeatureNet)
         s, batch = self.settings_, even_batch(self.settings_)
         epochs, refine = s.epochs, s.refine_epochs
         optim = self.optim(weight_decay=self.weight_decay)

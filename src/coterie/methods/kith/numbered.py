@@ -32,6 +32,7 @@ class Numbered(Clusterer):
         "tree_": "merge tree of the over-clusters, as scipy's linkage has it",
     }
 
+    # pyrefly: ignore  (only Kith finds the number by itself)
     n_clusters: int | str = param(
         8,
         "number of clusters, or auto: as many as the density of the rows has hills; 1, with a "
