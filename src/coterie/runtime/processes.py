@@ -73,10 +73,10 @@ class World:
         """
         if self.size == 1:
             return
-        used = [p for p in parameters if p.grad is not None]
-        flat = torch.cat([p.grad.reshape(-1) for p in used])
+        used = [(p, p.grad) for p in parameters if p.grad is not None]
+        flat = torch.cat([gradient.reshape(-1) for _, gradient in used])
         dist.all_reduce(flat)
-        for p, part in zip(used, flat.split([p.numel() for p in used])):
+        for (p, _), part in zip(used, flat.split([p.numel() for p, _ in used])):
             p.grad = part.view_as(p)
 
     def broadcast(self, tensors: list[torch.Tensor]) -> None:
