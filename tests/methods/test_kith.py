@@ -32,6 +32,7 @@ from coterie.math.merge import (
 )
 from coterie.methods.kith import density, judge, rivals, row_features, stability
 from coterie.methods.kith.choosing import fitted_head, target
+from coterie.methods.kith.consensus import consensus, edge_agreement
 from coterie.methods.kith.heads import finalists, verdict
 from coterie.methods.kith.views import lose_words
 from coterie.methods.kith.words import NAMES
@@ -373,9 +374,9 @@ def test_the_judge_takes_gaussians_where_they_suffice_and_else_what_the_graph_ke
     graph, y = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(y)
     wrong = torch.arange(60) % 2
     labels = {"direct": wrong, "merged": y, "mixture": wrong}
-    said = judge.decide(labels, "direct", graph, None, 2, 2, gap=0.01)
+    said = judge.decide(labels, "direct", graph, None, 2, 2, gap=0.01, rng=rng())
     assert (said.winner, said.second) == ("mixture", "merged") and "2 Gaussians" in said.why
-    said = judge.decide(labels, "direct", graph, None, 2, 2, gap=0.5)
+    said = judge.decide(labels, "direct", graph, None, 2, 2, gap=0.5, rng=rng())
     assert (said.winner, said.second) == ("merged", "direct") and "0.50 nats" in said.why
 
 
@@ -385,9 +386,61 @@ def test_in_many_columns_the_network_chooses_between_its_heads():
     worse = torch.where(torch.arange(60) < 5, 1 - y, y)
     labels = {"direct": y, "merged": worse, "consensus": torch.arange(60) % 2}
     few, many = (
-        judge.decide(labels, "merged", graph, None, 2, columns, float("nan")) for columns in (2, 0)
+        judge.decide(labels, "merged", graph, None, 2, columns, float("nan"), rng())
+        for columns in (2, 0)
     )
     assert few.winner == "direct" and many.winner == "merged"
+
+
+def test_the_steadier_candidate_wins_where_rows_are_too_few_to_tell():
+    X, y = make_blobs(400, 2, centers=[[0, 0], [4, 0]], random_state=0)
+    graph, y = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(y)
+    near = torch.where(torch.arange(400) == 3, 1 - y, y)  # one row apart from the best
+    far = torch.where(torch.arange(400) < 100, 1 - y, y)
+    for other, winner in ((near, "consensus"), (far, "direct")):
+        labels = {"direct": y, "merged": far, "consensus": other}
+        said = judge.decide(labels, "direct", graph, None, 2, 0, float("nan"), rng())
+        assert said.winner == winner and said.merits["direct"] > said.merits["consensus"]
+        assert ("as well as direct's" in said.why) == (winner == "consensus")
+
+
+def test_noise_of_a_merit_is_its_deviation_over_drawn_rows():
+    y = torch.from_numpy(make_blobs(80, 2, centers=2, random_state=0)[1])
+    other = torch.where(torch.arange(80) < 9, 1 - y, y)
+    graph, drawn, lost = exact(rand(80, 2), 3), rng(5), []
+    labels = {"direct": y, "consensus": other}
+    for times in drawn.multinomial(80, np.full(80, 1 / 80), judge.RESAMPLES):
+        rows = torch.from_numpy(np.repeat(np.arange(80), times))
+        merits = [judge.merit(joint(one_hot(v, 2), graph, rows), few=False) for v in (y, other)]
+        lost.append(merits[0] - merits[1])
+    found = judge.noises(labels, "direct", graph, None, 2, False, rng(5))
+    assert found == {"consensus": pytest.approx(judge.ERRORS * np.std(lost, ddof=1), rel=1e-4)}
+
+
+# -- consensus ----------------------------------------------------------------------------------
+def test_agreement_on_edges_against_a_loop():
+    voices = [rand(20, 3).softmax(1), rand(20, 5, seed=1).softmax(1)]
+    graph = exact(rand(20, 2, seed=2), 4)
+    found = edge_agreement(voices, graph)
+    for i, a in itertools.product(range(20), range(4)):
+        j = graph[i, a]
+        both = [sum(float(p[i, o] * p[j, o]) for o in range(p.shape[1])) for p in voices]
+        assert float(found[i, a]) == pytest.approx(sum(both) / 2, rel=1e-5)
+
+
+def test_consensus_finds_what_heads_have_in_common_though_each_is_wrong_somewhere():
+    X, y = make_blobs(300, 2, centers=[[0, 0], [5, 0], [0, 5]], cluster_std=1.2, random_state=0)
+    graph, y = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(y)
+    voices = []
+    for seed in range(9):
+        wrong = torch.from_numpy(rng(seed).random(300) < 0.3)
+        guess = torch.from_numpy(rng(seed + 50).integers(3, size=300))
+        names = torch.from_numpy(rng(seed + 90).permutation(3))  # every head has names of its own
+        voices.append(one_hot(names[torch.where(wrong, guess, y)], 3))
+    found = consensus(voices, graph, 3, rng())
+    single = max(adjusted_rand_score(y, p.argmax(1)) for p in voices)
+    assert adjusted_rand_score(y, found) > 0.9 > 0.6 > single
+    assert adjusted_rand_score(found, consensus(voices, graph, 3, rng(1))) == 1
 
 
 def test_a_few_strays_do_not_make_a_good_cluster_in_many_columns():
@@ -451,7 +504,9 @@ def test_every_candidate_can_be_made_anew_from_some_rows(name):
     X, y = make_blobs(200, 4, centers=3, cluster_std=0.3, random_state=0)
     z, y = torch.from_numpy(X).float(), torch.from_numpy(y)
     heads = [[one_hot(y, 3)] * 2, [one_hot(2 * y + torch.arange(200) % 2, 6)] * 2]
-    way = stability.way_of(name, 3, z, z, exact(z, 5), heads, "tied")
+    way = stability.way_of(
+        name, 3, z, z, exact(z, 5), heads, [p for family in heads for p in family], "tied"
+    )
     rand_indices, overlaps = stability.repeat(y, 3, way, rng())
     assert rand_indices.min() > 0.98 and overlaps.min() > 0.98
     noise = torch.from_numpy(rng().integers(3, size=200))

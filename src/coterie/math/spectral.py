@@ -9,11 +9,12 @@ from scipy.sparse.linalg import eigsh
 from .kmeans import kmeans
 
 
-def adjacency(near):  # (n, k) int64 -> CSR (n, n)
+def adjacency(near, weights=None):  # (n, k) int64, (n, k) or None: ones -> CSR (n, n)
     """Symmetric: an edge counts half from each end."""
     n, k = near.shape
-    ones = np.full(n * k, 0.5, np.float32)
-    graph = sp.csr_matrix((ones, near.numpy().ravel(), np.arange(0, n * k + 1, k)), (n, n))
+    values = np.ones(n * k, np.float32) if weights is None else weights.numpy().ravel()
+    ends = near.numpy().ravel(), np.arange(0, n * k + 1, k)
+    graph = sp.csr_matrix((values / 2, *ends), (n, n))
     return (graph + graph.T).tocsr()
 
 

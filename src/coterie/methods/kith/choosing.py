@@ -12,8 +12,9 @@ from ...math.merge import stability as rand_index
 from ...runtime.rng import numpy_rng
 from ...train.head import Head
 from ...train.view import Context
+from .consensus import consensus
 from .density import describe
-from .heads import finalists, verdict
+from .heads import Families, finalists, verdict
 from .judge import FEW_COLUMNS, GAUSSIAN_KINDS, Verdict, decide
 from .rivals import means, table_rivals
 from .stability import Stability, repeat, way_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .method import Kith
 
 STARTS = ("direct", "merged", "kmeans", "spectral", "linkage")  # from which EM begins
+SOUND = ("spectral", "mod")  # ways of merging
 HALF = 0.5  # weight of a row's neighbours in learned labels: they do not overrule its own
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
 SETTLED_ROWS = 20_000  # rows that normalisation is settled on, about
@@ -37,15 +39,17 @@ def choose(kith: "Kith", context: Context) -> None:
     judged = None
     if len(h) > JUDGED_ROWS:
         judged = torch.from_numpy(np.sort(rng.choice(len(h), JUDGED_ROWS, replace=False)))
-    best, firm = finalists(kith.candidates(h, head, judged, rng))
+    families = kith.candidates(h, head, judged, rng)
+    best, firm = finalists(families)
     own = verdict(kith.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
     labels = {name: c["labels"] for name, c in best.items()}
     outputs = kith.outputs_of(h, head)
+    voices = all_voices(outputs, families)
     shape, gap = "free", float("nan")
     columns = head.z.shape[1] if kith.kind_ == "table" else 0
     if kith.sizes == "auto" and len(h) > 2 * k:
-        voices = torch.cat([p for family in outputs for p in family], 1)
-        seen = {"consensus": voices, "embedding": h, "kmeans": head.z}
+        labels["consensus"] = consensus(voices, head.graph, k, rng)
+        seen = {"embedding": h, "kmeans": head.z}
         labels |= {name: means(values, k, rng) for name, values in seen.items()}
         if 0 < columns <= FEW_COLUMNS:
             labels |= table_rivals(head.z, k, rng)
@@ -54,7 +58,7 @@ def choose(kith: "Kith", context: Context) -> None:
             found = describe(head.z, k, starts, rng)
             labels["mixture"] = found.labels(head.z)
             shape, gap = found.mixture.shape, found.gap
-    said = decide(labels, own, head.graph, judged, k, columns, gap)
+    said = decide(labels, own, head.graph, judged, k, columns, gap, rng)
     if kith.sizes != "auto":
         said = Verdict(own, min(set(best) - {own}), said.merits, said.cuts, "sizes were given")
     winner, second = said.winner, said.second
@@ -68,7 +72,7 @@ def choose(kith: "Kith", context: Context) -> None:
     else:
         q, state["merge"] = one_hot(labels[winner], k), torch.eye(k)
         params, goal = fitted_head(h, q), target(q, head.graph, HALF)
-    refit = way_of(winner, k, head.z, h, head.graph, outputs, shape)
+    refit = way_of(winner, k, head.z, h, head.graph, outputs, voices, shape)
     state["rand"], state["overlaps"] = repeat(labels[winner], k, refit, rng)
     state |= {f"{name}_labels": v.int() for name, v in labels.items()}
     alike = {name: rand_index([labels[winner], v]) for name, v in labels.items()}
@@ -85,6 +89,14 @@ def choose(kith: "Kith", context: Context) -> None:
     context.head, context.labels = Head(params, state, rowwise), None
     for note in told(said, alike, Stability.of(state["rand"], state["overlaps"])):
         context.note(note)
+
+
+def all_voices(
+    outputs: list[list[torch.Tensor]], families: Families
+) -> list[torch.Tensor]:  # (n, o) each
+    """Outputs of all heads, and those of over-heads merged in the ways that make no giants."""
+    merged = [p @ c["merge"] for way in SOUND for p, c in zip(outputs[1], families[way])]
+    return [*outputs[0], *outputs[1], *merged]
 
 
 def embed(context: Context) -> torch.Tensor:  # (n, e)

@@ -21,7 +21,7 @@ WIDTHS = (0.05, 0.1, 0.2, 0.4)  # of its kernels; columns have deviations of abo
 TRIAL_ROWS, JUDGED_ROWS = 2000, 3000  # rows that starts are tried on; rows of both halves, at most
 ROWS_EACH = 4  # rows for each component, at least
 FREE_NUMBERS = 40_000  # in all covariances of their own, at most
-MOST_SPLITS, SPLIT_ROWS = 3, 1000  # ways in which few rows are halved
+MOST_SPLITS, SPLIT_ROWS = 6, 3000  # ways in which few rows are halved
 EM_STEPS, HALF_STEPS = 40, 20
 
 

@@ -7,10 +7,14 @@
    of an edge tells most of the other (`math.merge.edge_information`). In many columns graphs are
    noisier, and a giant cluster with a few strays is a cheap way to be told well: there modularity,
    which chance gives nothing, counts as much.
+
+Where the rows are too few to tell two candidates apart, the steadier one wins: spectral clustering
+and linkage hardly know of the seed, and the consensus of all heads less than any one of them.
 """
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from ...math.merge import edge_information, joint, modularity, normalised_cut, one_hot
@@ -18,6 +22,8 @@ from ...math.merge import edge_information, joint, modularity, normalised_cut, o
 ADEQUATE = 0.03  # nats a row by which richer densities may be better than k Gaussians
 GAUSSIAN_KINDS = ("table", "vector")
 HEADS = ("direct", "merged")
+STEADY = (("spectral", "linkage"), ("consensus",))  # steadiest first
+RESAMPLES, ERRORS = 20, 2.0  # draws of the rows, and standard errors that are noise
 FEW_COLUMNS = 10  # up to here distances mean the same everywhere, and shapes may be thin
 
 
@@ -40,6 +46,7 @@ def decide(
     k: int,
     columns: int,  # of a table, 0 for other kinds
     gap: float,  # to richer densities; nan: not asked
+    rng: np.random.Generator,
 ) -> Verdict:
     """The verdict on all candidates."""
     few = 0 < columns <= FEW_COLUMNS
@@ -49,6 +56,12 @@ def decide(
     order = sorted(merits, key=lambda name: (-merits[name], name != own))
     if not few:  # between its heads the network has chosen: equal sizes please modularity
         order.sort(key=lambda name: name in HEADS and name != own)
+    top = order[0]
+    if top not in STEADY[0]:
+        noise = noises(labels, top, graph, judged, k, few, rng)
+        alike = [n for n in order if merits[top] - merits[n] <= noise.get(n, -1)]
+        taken = next((n for tier in STEADY for n in [top, *alike] if n in tier), top)
+        order = [taken] + [n for n in order if n != taken]
     if "mixture" in labels and gap < ADEQUATE:
         second = next(name for name in order if name != "mixture")
         why = (
@@ -56,10 +69,10 @@ def decide(
             f"({max(gap, 0):.3f} nats a row, less than {ADEQUATE:g})"
         )
         return Verdict("mixture", second, merits, cuts, why)
-    why = (
-        "its clusters follow the neighbour graph best "
-        f"({100 * cuts[order[0]]:.1f} % of the edges leave a cluster)"
-    )
+    why = "its clusters follow the neighbour graph best "
+    if order[0] != top:
+        why = f"its clusters follow the graph as well as {top}'s and change less with the seed "
+    why += f"({100 * cuts[order[0]]:.1f} % of the edges leave a cluster)"
     if "mixture" in labels:
         why += (
             f", and {k} Gaussians do not describe the rows (richer densities gain {gap:.2f} nats "
@@ -71,3 +84,35 @@ def decide(
 def merit(j: torch.Tensor, few: bool) -> float:  # (k, k) -> float
     """How well the neighbour graph keeps clusters apart; larger is better."""
     return edge_information(j) + (0.0 if few else modularity(j))
+
+
+def noises(
+    labels: dict[str, torch.Tensor],
+    first: str,
+    graph: torch.Tensor,
+    judged: torch.Tensor | None,
+    k: int,
+    few: bool,
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    """Steady candidates, and by how much chance alone may set their merit apart from the first's.
+
+    The difference is taken anew on rows that are drawn with replacement.
+    """
+    rows = np.arange(len(graph)) if judged is None else judged.numpy()
+    near = graph[rows].numpy()
+    steady = [name for tier in STEADY for name in tier if name in labels and name != first]
+    there = [first, *steady]
+    ends = {name: labels[name].numpy().astype(np.int64) for name in there}
+    codes = {name: (v[rows, None] * k + v[near]).ravel() for name, v in ends.items()}
+    drawn = rng.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), RESAMPLES)
+    found = {name: [] for name in there}
+    for times in drawn:
+        weights = np.repeat(times / near.size, near.shape[1])
+        for name, code in codes.items():
+            j = torch.from_numpy(np.bincount(code, weights, k * k).reshape(k, k))
+            found[name].append(merit((j + j.T) / 2, few))
+    return {
+        name: ERRORS * float(np.std(np.subtract(found[first], found[name]), ddof=1))
+        for name in there[1:]
+    }

@@ -50,10 +50,11 @@ class Kith(KithFields, Explained, DeepClusterer):
     on which the over-heads agree best (mean adjusted Rand index, less 0.04) is kept. Merges that
     end in a giant cluster (modularity 0.05 below that of the direct heads) are left out.
 
-    Besides its heads a committee is asked: k-means on the outputs of all heads, on the embedding
-    and on the features, for narrow tables linkage and spectral clustering, for tables and vectors a
-    mixture of Gaussians. The mixture wins where no richer density describes unseen rows better
-    (`density`), else the candidate whose clusters the neighbour graph tells apart best (`judge`).
+    Besides its heads a committee is asked: the `consensus` of all heads on the graph, k-means on
+    the embedding and on the features, for narrow tables linkage and spectral clustering, for tables
+    and vectors a mixture of Gaussians. The mixture wins where no richer density describes unseen
+    rows better (`density`), else the candidate whose clusters the neighbour graph tells apart best,
+    and of those that it cannot tell from the best the steadiest (`judge`).
     `candidates_` holds the labels of all, `agreements_` their adjusted Rand index with the winner,
     `stability_` how often each cluster reappears when the winner's way is repeated on parts of
     the rows.

@@ -1,9 +1,8 @@
 """Clusterings of the same features, graph and network that fail where single heads do not.
 
 k-means sees distances, spectral clustering the graph as a whole, linkage thin and winding shapes;
-k-means on the outputs of all heads is what these have in common, and k-means on the embedding what
-the network has learned apart from its heads. Each is a labelling of the rows; the network learns
-the winner.
+k-means on the embedding sees what the network has learned apart from its heads. Each is a labelling
+of the rows; the network learns the winner. `consensus` is what the heads have in common.
 """
 
 import numpy as np
@@ -32,10 +31,12 @@ def table_rivals(z: torch.Tensor, k: int, rng: np.random.Generator) -> dict[str,
     return found
 
 
-def means(z: torch.Tensor, k: int, rng: np.random.Generator) -> torch.Tensor:  # (n, m) -> (n,)
+def means(
+    z: torch.Tensor, k: int, rng: np.random.Generator, n_init: int = RESTARTS
+) -> torch.Tensor:  # (n, m) -> (n,)
     """k-means on a sample of the rows; every row follows the nearest centre."""
     seen = _some(len(z), MEANS_ROWS, rng)
-    found = kmeans(z[seen], k, rng=rng, n_init=RESTARTS)
+    found = kmeans(z[seen], k, rng=rng, n_init=n_init)
     if len(seen) == len(z):
         return found.labels
     return torch.cat([squared_distances(part, found.centers).argmin(1) for part in z.split(8192)])

@@ -12,6 +12,7 @@ from ...math.graph import exact
 from ...math.kmeans import kmeans
 from ...math.merge import greedy_merge, joint, one_hot, spectral_merge
 from ...math.spectral import spectral_labels
+from .consensus import consensus
 from .rivals import SPECTRAL_NEIGHBOURS, linkage
 
 REFITS = 10
@@ -89,6 +90,7 @@ def way_of(
     h: torch.Tensor,
     graph: torch.Tensor,
     heads: list[list[torch.Tensor]],  # outputs (n, o) of direct heads, of over-heads
+    voices: list[torch.Tensor],  # of the consensus, (n, o) each
     shape: str,
 ) -> Refit:
     """How the candidate `name` is made anew from some of the rows.
@@ -110,11 +112,10 @@ def way_of(
     def by_means(values):
         return lambda rows, _, rng: kmeans(values[rows], k, rng=rng, n_init=3).labels
 
-    def by_vote(rows, turn, rng):  # some of the heads
-        pool = [*direct, *over]
-        some = rng.choice(len(pool), max(1, len(pool) * 3 // 4), replace=False)
-        values = torch.cat([pool[i][rows] for i in some], 1)
-        return kmeans(values, k, rng=rng, n_init=3).labels
+    def by_vote(rows, turn, rng):  # of some of the voices
+        some = rng.choice(len(voices), max(1, len(voices) * 3 // 4), replace=False)
+        near = exact(z[rows], min(graph.shape[1], len(rows) - 1))
+        return consensus([voices[i][rows] for i in some], near, k, rng)
 
     def by_mixture(rows, turn, rng):
         start = kmeans(z[rows], k, rng=rng, n_init=3).labels
