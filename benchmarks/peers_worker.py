@@ -142,7 +142,7 @@ def ours(X: np.ndarray, y: np.ndarray, k: int, job: dict) -> dict:
         if engine.head is not None:
             first = not marks
             marks[:] = [clocks()]
-            if first and engine.lent:  # a network of an earlier fit: its seconds count here too
+            if first and engine.cached_seconds:  # an earlier fit's: they count here too
                 paused[:] -= json.loads(pretraining.read_text())
             elif first and job["side"] == "default":
                 pretraining.write_text(json.dumps((marks[0] - begin_fit).tolist()))

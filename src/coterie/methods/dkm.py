@@ -181,5 +181,5 @@ class DKM(JointClusterer):
         every = float(self.settings_.epochs_per_level)
         epochs = len(self.objective_.alphas) * every
         # tol 0: the schedule has to run its course
-        schedule = {"update": self.update, "update_every": every, "paced": True, "tol": 0.0}
+        schedule = {"update": self.update, "update_every": every, "keeps_updates": True, "tol": 0.0}
         return [self.phase("train", epochs, loss=self.loss, **schedule)]

@@ -62,7 +62,7 @@ class FeatureNet(nn.Module):
             bound = 1 / math.sqrt(i)
             layer.get_parameter("weight").data.uniform_(-bound, bound, generator=generator)
 
-    def encode(self, x: Any) -> torch.Tensor:  # rows, sparse rows, or `Ready` ones
+    def encode(self, x: Any) -> torch.Tensor:  # rows, sparse rows, or `Precomputed` ones
         return self.body(x.features if hasattr(x, "features") else self.features(x))
 
     def body(self, z: torch.Tensor) -> torch.Tensor:

@@ -35,7 +35,7 @@ class Resuming:
     step: int
     history: list[dict]
     seconds: dict[str, float]
-    lent: float
+    cached_seconds: float
     notes: list[str]
     _optims: dict
     _average: list[torch.Tensor]
@@ -79,7 +79,7 @@ class Resuming:
             "sums": list(self.tally.read()),
             "history": self.history,
             "seconds": self.seconds,
-            "lent": self.lent,
+            "lent": self.cached_seconds,
             "notes": self.notes,
         }
         self.checkpoint.save(tensors, position)
@@ -114,7 +114,7 @@ class Resuming:
         sums = tensors.get("sums", torch.zeros(0)) * self.world.leader  # of all, in one of them
         self.tally = Tally(sums=dict(zip(about["sums"], sums.tolist())))
         self.history, self.notes = about["history"], about["notes"]
-        self.seconds, self.lent = about["seconds"], about["lent"]
+        self.seconds, self.cached_seconds = about["seconds"], about["lent"]
         where = self._where
         weights = _under("network", tensors)
         check_fit(weights, self.network.state_dict(), where)

@@ -60,7 +60,7 @@ class Engine(Resuming):
         self.latents: Any = None  # (n, d) from `init` until the network moves
         self.history: list[dict] = []
         self.seconds: dict[str, float] = {}
-        self.lent = 0.0  # seconds among them that an earlier fit has spent (a cached network)
+        self.cached_seconds = 0.0  # of them, spent by an earlier fit (a cached network)
         self.notes: list[str] = []
         self.index = self.epoch = self.step = 0  # position: phase, epoch, step in the phase
         self.limit = 0  # steps of the phase
@@ -123,7 +123,7 @@ class Engine(Resuming):
                 order = torch.randperm(n, generator=torch_rng(self.seed, phase.name, self.epoch))
                 order_epoch = self.epoch
             # a time budget may have cut the phase
-            interval = max(1, round(every * self.limit / most)) if phase.paced else every
+            interval = max(1, round(every * self.limit / most)) if phase.keeps_updates else every
             if phase.update and self.step % interval == 0:
                 self.tally.read()
                 updating = time.perf_counter()
@@ -286,7 +286,7 @@ class Engine(Resuming):
 
     def _fit_budget(self, pace: Pace, every: int, most: int) -> None:
         """End this phase when it has taken its share of the time that is left."""
-        spent = sum(self.seconds.values()) - self.lent
+        spent = sum(self.seconds.values()) - self.cached_seconds
         left = (1 - KEPT_BACK) * (self.time_budget or 0) - spent
         later = [p.epochs for p in self.plan[self.index + 1 :] if isinstance(p, Phase)]
         share = left * self.phase.epochs / (self.phase.epochs + sum(later) or 1)

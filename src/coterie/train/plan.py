@@ -28,7 +28,7 @@ class Phase:
     augment: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None
     update: Callable[[View, Head], torch.Tensor | bool | None] | None = None  # True ends the phase
     update_every: int | float = 1.0  # int: mini-batches, float: epochs
-    paced: bool = False  # updates are steps of a schedule: a phase that is cut has as many
+    keeps_updates: bool = False  # a phase that a time budget cuts has as many (a schedule)
     tol: float = 0.0  # stop when a smaller share of labels changes between updates
     align: bool = False  # match label names first (k-means restarted)
     sizes: bool = True  # the record of an epoch has cluster sizes, which may cost a forward pass

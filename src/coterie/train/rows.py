@@ -29,7 +29,7 @@ VARIANCE_ROWS, VARIANCE_VALUES = 5000, 2**25  # what the total variance is measu
 
 
 @dataclass
-class Ready:
+class Precomputed:
     """Rows whose features need not be computed again."""
 
     features: torch.Tensor  # (b, m)
@@ -93,7 +93,7 @@ class Rows:
             return network.fine_tuned(send(self.unembedded[index], self.device))
         if self.features is not None and getattr(network, "takes_features", False):
             known = index.to(self.features.device) if isinstance(index, torch.Tensor) else index
-            return Ready(self.features[known])
+            return Precomputed(self.features[known])
         if self.csr is not None and getattr(network, "takes_sparse", False):
             return self.csr[to_numpy(index) if isinstance(index, torch.Tensor) else index]
         if isinstance(index, slice):

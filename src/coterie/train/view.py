@@ -111,4 +111,4 @@ class Context(View):
     def begin_with(self, history: list[dict], seconds: float) -> None:
         """Take over a pre-training that an earlier fit has paid for."""
         self._engine.history, self._engine.seconds = history, {"pretrain": seconds}
-        self._engine.lent = seconds
+        self._engine.cached_seconds = seconds

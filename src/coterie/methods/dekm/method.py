@@ -117,8 +117,8 @@ class DEKM(Rotated):
     Between two runs of k-means the target of row i is frozen: V h_i of the last full pass, with
     one coordinate replaced by that of the row's centre. V holds the eigenvectors of the
     within-cluster scatter in ascending order, so the replaced one, the last, is the axis that
-    tells clusters least apart. All other coordinates are anchored to their old values; without
-    that anchor (a live target) the embedding collapses, since no decoder holds it.
+    tells clusters least apart. All other coordinates are held at their old values; without
+    that (with a live target) the embedding collapses, since no decoder holds it.
 
     Loss of a batch: mean over rows of (1/e) |V f(x) - t|^2, e the size of the embedding (the
     authors' code takes the mean over dimensions and sums over the batch; Adam hides the
