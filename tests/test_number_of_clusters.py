@@ -65,7 +65,7 @@ def test_command_writes_table_and_picture(tmp_path, capsys):
     assert set(rows[0]) == {"k", "stability", "silhouette", "merge"}
     assert (tmp_path / "k" / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert cli.main(words.replace("--from 2", "--from 9").split()) == 2
-    assert "no range" in capsys.readouterr().err
+    assert "not a range" in capsys.readouterr().err
     (tmp_path / "k" / "curves.csv").write_text("mine")
     assert cli.main(words.split()) == 2
     assert "curves.csv exists" in capsys.readouterr().err

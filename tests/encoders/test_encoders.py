@@ -317,7 +317,7 @@ def test_answers_that_are_no_vectors_are_refused(function, message):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("imag", r"no name that is known.*image.*text, image"),
+        ("imag", r"nor a known name.*image.*text, image"),
         ("image@7", "32 to 1024 pixels, not 7"),
         ("timm:resnet18", "pip install timm"),
         ("st:all-MiniLM-L6-v2", "pip install sentence-transformers"),

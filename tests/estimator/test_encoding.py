@@ -201,7 +201,7 @@ def test_encoders_and_rows_that_do_not_fit(tmp_path):
     pytest.importorskip("tokenizers")
     with pytest.raises(EncoderError, match=r"takes texts, but X is an array of shape \(24, 5,"):
         KMeans(2, encoder=str(bert_folder(tmp_path / "b"))).fit(coloured())
-    with pytest.raises(EncoderError, match="no name that is known"):
+    with pytest.raises(EncoderError, match="nor a known name"):
         KMeans(2, encoder="magic").fit(TEXTS)
 
 
