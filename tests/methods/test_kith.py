@@ -31,7 +31,7 @@ from coterie.math.merge import (
     spectral_merge,
 )
 from coterie.methods.kith import density, judge, rivals, row_features, stability
-from coterie.methods.kith.choosing import fitted_head, target
+from coterie.methods.kith.choosing import fitted_head, overruled, target
 from coterie.methods.kith.consensus import consensus, edge_agreement
 from coterie.methods.kith.heads import finalists, verdict
 from coterie.methods.kith.views import lose_words
@@ -426,6 +426,15 @@ def test_agreement_on_edges_against_a_loop():
         j = graph[i, a]
         both = [sum(float(p[i, o] * p[j, o]) for o in range(p.shape[1])) for p in voices]
         assert float(found[i, a]) == pytest.approx(sum(both) / 2, rel=1e-5)
+
+
+def test_heads_that_agree_are_not_overruled_by_a_consensus_that_differs():
+    y = torch.arange(200) % 4
+    nearly, other = y.clone(), torch.where(y == 3, 2, y)
+    nearly[:2] = 3 - nearly[:2]
+    assert overruled(other, {"direct": y, "merged": nearly})
+    assert not overruled(nearly, {"direct": y, "merged": nearly})
+    assert not overruled(other, {"direct": y, "merged": y.roll(3) // 2})
 
 
 def test_consensus_finds_what_heads_have_in_common_though_each_is_wrong_somewhere():

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 STARTS = ("direct", "merged", "kmeans", "spectral", "linkage")  # from which EM begins
 SOUND = ("spectral", "mod")  # ways of merging
+HUBS = ("text",)  # kinds whose graphs have hubs: cuts leave a giant and small groups there
+AGREED = 0.95  # Rand index of direct and merged heads from which they speak for themselves
 HALF = 0.5  # weight of a row's neighbours in learned labels: they do not overrule its own
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
 SETTLED_ROWS = 20_000  # rows that normalisation is settled on, about
@@ -48,7 +50,10 @@ def choose(kith: "Kith", context: Context) -> None:
     shape, gap = "free", float("nan")
     columns = head.z.shape[1] if kith.kind_ == "table" else 0
     if kith.sizes == "auto" and len(h) > 2 * k:
-        labels["consensus"] = consensus(voices, head.graph, k, rng)
+        if kith.kind_ not in HUBS:
+            common = consensus(voices, head.graph, k, rng)
+            if not overruled(common, labels):
+                labels["consensus"] = common
         seen = {"embedding": h, "kmeans": head.z}
         labels |= {name: means(values, k, rng) for name, values in seen.items()}
         if 0 < columns <= FEW_COLUMNS:
@@ -89,6 +94,13 @@ def choose(kith: "Kith", context: Context) -> None:
     context.head, context.labels = Head(params, state, rowwise), None
     for note in told(said, alike, Stability.of(state["rand"], state["overlaps"])):
         context.note(note)
+
+
+def overruled(common: torch.Tensor, heads: dict[str, torch.Tensor]) -> bool:  # (n,)
+    """Whether direct and merged heads, found in two ways, agree on something else."""
+    direct, merged = heads["direct"], heads["merged"]
+    agreed = rand_index([direct, merged])
+    return agreed >= AGREED > max(rand_index([common, direct]), rand_index([common, merged]))
 
 
 def all_voices(
