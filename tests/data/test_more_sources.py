@@ -218,7 +218,7 @@ def test_what_is_not_asked_for_is_still_refused(tmp_path):
     with pytest.raises(DataError, match=r"missing=.mean.*there is: median"):
         load_data(path, missing="mean")
     many = table(tmp_path / "m.csv", [["name", "v"], *([f"n{i}", i] for i in range(300))])
-    with pytest.raises(DataError, match=r"300 different values, too many.*--id-column"):
+    with pytest.raises(DataError, match=r"300 different values, too many.*id_column="):
         load_data(many, categorical="one-hot")
 
 
