@@ -30,7 +30,7 @@ extensions = [
     "notebooks",  # docs/site: the tutorials as .ipynb files to download
     "docstrings",  # docs/site: docstrings are plain text with code in backticks
 ]
-exclude_patterns = ["_generated", "site"]
+exclude_patterns = ["_generated/*.*", "_generated/figures", "_generated/reference", "site"]
 nitpicky = True
 # types in signatures that have no page of their own
 nitpick_ignore_regex = [("py:.*", r"(?!coterie\.)..*")]

@@ -17,25 +17,46 @@ from coterie.cli.method_args import GROUPS
 from coterie.estimator.base import Clusterer
 from coterie.estimator.docs import _type
 
-DEEP = ("dec", "idec", "dcec", "dcn", "dkm", "dekm", "cm", "cm_em", "cnet", "acedec", "cuegan")
-
 
 def write(app):
     out = Path(app.srcdir) / "_generated"
     (out / "reference").mkdir(parents=True, exist_ok=True)
     methods = registry.list_methods()
-    _put(out / "methods.md", method_table(methods))
+    unwritten = [key for key in methods if not Path(app.srcdir, "methods", f"{key}.md").exists()]
+    for old in (out / "pages").glob("*.md"):
+        if old.stem not in unwritten:
+            old.unlink()
+    for key in unwritten:
+        _put(out / "pages" / f"{key}.md", page(methods[key]))
+    _put(out / "unwritten.md", contents(unwritten))
+    _put(out / "methods.md", method_table(methods, unwritten))
     for key, cls in methods.items():
         _put(out / "reference" / f"{key}.rst", reference(cls))
     figures.write(out, methods)
 
 
-def method_table(methods) -> str:
+def page(cls) -> str:
+    """The page of a method for which nobody has written one in docs/methods yet."""
+    text = inspect.cleandoc(cls.__doc__).split("\n\nParameters\n---")[0]
+    lines = [f"# {cls.title}", "", _start(cls.summary) + ".", "", f"*{cls.reference}.*", ""]
+    lines += ["```{eval-rst}", *map(escape, text.split("\n")), "```", ""]
+    lines += [f"## Parameters of {cls.title}", "", "```{eval-rst}"]
+    return "\n".join([*lines, f".. include:: ../reference/{cls.key}.rst", "```", ""])
+
+
+def contents(unwritten) -> str:
+    if not unwritten:
+        return ""
+    lines = ["## New methods", "", "```{toctree}", ":maxdepth: 1"]
+    return "\n".join([*lines, *(f"/_generated/pages/{key}" for key in unwritten), "```", ""])
+
+
+def method_table(methods, unwritten) -> str:
     lines = ["| key | class | what it does | variants |", "| --- | --- | --- | --- |"]
     for key, cls in methods.items():
         variants = ", ".join(f"`{key}:{v}`" for v in cls.variants)
-        page = f"[{cls.title}](methods/{key}.md)"
-        lines.append(f"| `{key}` | {page} | {cls.summary} | {variants} |")
+        folder = "_generated/pages" if key in unwritten else "methods"
+        lines.append(f"| `{key}` | [{cls.title}]({folder}/{key}.md) | {cls.summary} | {variants} |")
     return "\n".join(lines) + "\n"
 
 
