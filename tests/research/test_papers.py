@@ -268,10 +268,10 @@ def test_a_cell_is_close_within_three_points_or_the_published_spread():
 def test_the_summary_counts_cells_and_names_those_below():
     paper, runs = _runs_of("cnet:table6", "GMM p", "usps", [(0, 0.40)])
     text = summary(paper, Book(runs), Clock(runs))
-    assert "| filled with runs at published settings | 3 |" in text
-    assert "| above that | 1 |" in text and "| below that | 2 |" in text
+    assert "| measured by us with published settings | 3 |" in text
+    assert "| ours is above that | 1 |" in text and "| ours is below that | 2 |" in text
     told = "GMM p on USPS, ACC: -12.0 (1 run; published 52.0); GMM p on USPS, NMI: -10.9 (1 run; "
-    assert told + "published 50.9). Not looked into yet." in text
+    assert told + "published 50.9). The cause was not looked for yet." in text
     why = replace(paper, findings=({"rows": ["GMM p"], "data": ["USPS"], "text": "Because."},))
     assert "(1 run; published 50.9). Because." in summary(why, Book(runs), Clock(runs))
 

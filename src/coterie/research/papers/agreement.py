@@ -76,7 +76,7 @@ def summary(paper: Paper, book: Book, clock: Clock) -> str:
     """What can be measured here, what has been, how close it is, and what is farthest off."""
     cells = compared(paper, book, clock)
     if not cells:
-        return "No cell of this paper can be compared here.\n"
+        return "No figure of this paper can be compared with ours.\n"
     filled = [cell for cell in cells if cell.ours]
     cheap = [cell for cell in cells if cell.seconds < AFFORDABLE]
     below = sorted(
@@ -84,16 +84,17 @@ def summary(paper: Paper, book: Book, clock: Clock) -> str:
     )
     above = sum(not cell.close and cell.gap > 0 for cell in filled)
     lines = [
-        "| cells | number |",
+        "| published figures | number |",
         "|---|---:|",
-        f"| whose data are here | {len(cells)} |",
-        f"| of these, a run takes under {spoken(AFFORDABLE)} of a core | {len(cheap)} |",
-        f"| filled with runs at published settings | {len(filled)} |",
-        f"| of the affordable ones filled | {sum(bool(c.ours) for c in cheap)} |",
-        f"| within 3 points or one published standard deviation | "
+        f"| whose data we have | {len(cells)} |",
+        f"| of these: a run takes under {spoken(AFFORDABLE)} of a core | {len(cheap)} |",
+        f"| measured by us with published settings | {len(filled)} |",
+        f"| of these: a run takes under {spoken(AFFORDABLE)} of a core | "
+        f"{sum(bool(c.ours) for c in cheap)} |",
+        f"| ours is within 3 points or one published standard deviation | "
         f"{len(filled) - above - len(below)} |",
-        f"| above that | {above} |",
-        f"| below that | {len(below)} |",
+        f"| ours is above that | {above} |",
+        f"| ours is below that | {len(below)} |",
     ]
     text = "\n".join(lines) + "\n"
     return text + _reasons(below, paper)
@@ -107,7 +108,7 @@ def _reasons(below: list[Compared], paper: Paper) -> str:
     for cell in below:
         causes.setdefault(paper.finding(cell.row, cell.data), []).append(_told(cell))
     lines = "".join(f"- {'; '.join(cells)}. {why}\n" for why, cells in causes.items())
-    return f"\nBelow the published figure, farthest first:\n\n{lines}"
+    return f"\nWhere ours is below the published figure, largest difference first:\n\n{lines}"
 
 
 def _told(cell: Compared) -> str:

@@ -118,7 +118,7 @@ class Paper:
         for entry in self.findings:
             if row in entry.get("rows", [row]) and data in entry.get("data", [data]):
                 return entry["text"]
-        return "Not looked into yet."
+        return "The cause was not looked for yet."
 
     def baseline(self, row: Row, data: Data) -> dict | None:
         """This paper's own settings of a method that is not its own, if it gives some.

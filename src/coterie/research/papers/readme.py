@@ -15,16 +15,19 @@ from .state import Clock, spoken, state_of
 
 HEAD = """# Results
 
-Made with `figures/` by `coterie paper --write` from `ledger.jsonl`; do not edit. What needs a
-fitted model is drawn by the command beside it; some of that lies in `pictures/`. Every line of the
-ledger is one run: fitted on all rows without labels, scored on all rows. Each model shows the
-published line first and ours below it: with the paper's published settings, and with our defaults
-(one label-free rule for all data: lengths and network follow the number of rows). What has not been
-run says so. A run counts for a table only if its settings are those of the protocol; one that was
-merely shorter or smaller is shown and marked ‡.
+`coterie paper --write` makes this page and `figures/` from `ledger.jsonl`; do not edit them. A
+figure that needs a fitted model is drawn by the command beside it; some of these are in
+`pictures/`.
 
-Times are reckoned for the machine that the ledger's runs were made on, with one thread: from runs
-of the same method where there are any, else from the epochs that the settings ask for.
+In the tables of the papers, each model has up to three lines. The first is **published**: what the
+paper prints. The others are **ours**, one with the published settings and one with our defaults,
+which follow one rule for all data and use no labels. Our runs are fitted on all rows without labels
+and scored on all rows. A cell without a run says so. A run counts for a table only if it has the
+settings of that table; a run that was only shorter or smaller is shown and marked ‡.
+
+The list below says how many runs each table needs, how many there are, and how long the missing
+ones would take with one thread. This is estimated from runs of the same method or, if there are
+none, from the number of epochs.
 """
 
 
@@ -57,13 +60,14 @@ def _ranks(runs: list[dict]) -> str:
     """Every method on every real data set: the table that decides about the default method."""
     found = ranking.rank_defaults(runs)
     best, *others = found.ranks or [""]
-    said = f"Best mean rank of {1 + len(others)}: {best}. " if others else ""
+    said = f"Of {1 + len(others)} methods, {best} has the best mean rank. " if others else ""
     return (
         "## All methods on all data sets\n\n"
-        "NMI in per cent, mean over seeds (their number), today's default settings, nothing chosen "
-        "by data set. The rank is that among the methods that ran on every set; bold is the best "
-        f"of all. {said}`coterie fit` uses {DEFAULT} unless told otherwise{_behind(found)}. "
-        "`coterie bench --rank` prints this table.\n\n"
+        "All figures in this table are ours: NMI in per cent, mean over seeds (number of seeds in "
+        "brackets), with today's defaults, which are the same for all data sets. Methods that ran "
+        f"on every set have a mean rank; bold is the best of all methods. {said}`coterie fit` uses "
+        f"{DEFAULT} unless you name another method{_behind(found)}. `coterie bench --rank` prints "
+        "this table.\n\n"
         f"{ranking.markdown(found)}"
     )
 
@@ -75,7 +79,7 @@ def _behind(found: ranking.Ranking) -> str:
         rival = found.best_rival(DEFAULT, dataset)
         if rival and rival[1] - score > 0.01:
             lost.append(f"{dataset} ({rival[0]}, {100 * (rival[1] - score):.1f} points)")
-    return f"; another method is better by over a point on {', '.join(lost)}" if lost else ""
+    return f". Another method is better by more than a point on {', '.join(lost)}" if lost else ""
 
 
 def _figure(paper: Paper, item: Item, book: Book, path: Path, written: list) -> str:
@@ -83,7 +87,7 @@ def _figure(paper: Paper, item: Item, book: Book, path: Path, written: list) -> 
     if item.kind == "run":
         lines = "\n".join(item.commands)
         return (
-            f"Needs run folders; then `coterie paper {item.name} --show` draws it.\n\n"
+            f"Make these runs; then `coterie paper {item.name} --show` draws the figure.\n\n"
             f"```\n{lines}\n```\n\n{note}"
         )
     figure = figures.draw(paper, item, book)
@@ -105,9 +109,9 @@ def _command(item: Item, paper: Paper, book: Book) -> str:
         runs = used(book, item, slots(paper, item))
     seeds = sorted({run["seed"] for run in runs})
     known = [r for r in runs if r["profile"] == "paper"]
-    said = f" Seeds {_spans(seeds)}; {len(known)} runs with paper settings" if seeds else ""
+    said = f" Seeds: {_spans(seeds)}. Runs: {len(known)} with published settings" if seeds else ""
     said += f", {len(runs) - len(known)} with defaults." if seeds else ""
-    return f"`coterie paper {item.name} --run` fills it, `--show` prints it.{said}\n"
+    return f"`coterie paper {item.name} --run` makes the runs, `--show` prints the result.{said}\n"
 
 
 def _spans(seeds: list[int]) -> str:
@@ -130,13 +134,13 @@ def _versions(runs: list[dict]) -> str:
     if not runs:
         return "The ledger is empty.\n"
     lines = "\n".join(f"- {kind}" for kind in kinds)
-    with_ = f"with {' or '.join(threads)} thread(s)"
-    return f"{len(runs)} runs in the ledger, {with_}, made with\n\n{lines}\n"
+    with_ = f"with {' or '.join(threads)} thread{'' if threads == ['1'] else 's'}"
+    return f"The ledger has {len(runs)} runs, made {with_} and these versions:\n\n{lines}\n"
 
 
 def _state(papers: list[Paper], book: Book, clock: Clock) -> str:
     lines = [
-        "| table or figure | runs needed | present | shortened | with defaults | missing | time |",
+        "| table or figure | runs needed | done | shortened | with defaults | missing | time |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for paper in papers:

@@ -5,7 +5,7 @@ import itertools
 from .tables import MARKS, Block, Table, Text
 
 RULES = {
-    "ttest": "bold: highest mean, and those that Student's t-test does not tell from it (p > .05)",
+    "ttest": "bold: highest mean, and those that do not differ from it (Student's t-test, p > .05)",
     "best": "bold: best of our lines",
     "above_mean": "bold: the selected run is above the average",
 }
@@ -19,7 +19,7 @@ def legend(table: Table) -> str:
     found += ["underlined: best"] if item.underline else []
     found += ["* highest best run"] if item.star else []
     found += [f"{m} {why}" for m, why in MARKS.items() if any(m in t for t in texts)]
-    found += ["marks are for lines of the same settings"] if item.bold in RULES else []
+    found += ["only lines with the same settings are compared"] if item.bold in RULES else []
     return "; ".join(found)
 
 

@@ -16,12 +16,12 @@ TITLES = {"selected": "L_sp", "mean": "avg", "max": "best", "median": "med"}
 BAD = {"failed": "failed", "not reported": "–", "not applicable": "n/a"}
 NO_RUN = "no run yet"
 MARKS = {
-    "†": "a stand-in takes the place of the paper's data",
+    "†": "measured on other data than the paper's",
     "‡": "shorter or smaller than the settings ask for (see below)",
     "§": "nothing published for this data set: our defaults",
-    "¶": "restarts of one batched fit: own starts, the same order of rows for all, so the spread "
-    "and the t-test leave out what that order does",
-    "½": "products in half precision (bfloat16)",
+    "¶": "restarts of one batched fit: different starts but the same order of rows, so the spread "
+    "and the t-test do not include the effect of that order",
+    "½": "trained in half precision (bfloat16)",
     "°": "the paper quotes this figure",
     "?": "missing or doubtful in the source",
 }
