@@ -111,7 +111,7 @@ def test_python_speaks_python_and_the_command_line_flags(tmp_path, capsys):
         coterie.load_data(np.eye(3), columns="a")
     assert "--" not in str(caught.value)
     said = told(capsys, "fit", tmp_path / "t.csv", "--clusters", 2)
-    assert "--drop 'b c'" in said and "--id-column, --label-column" in said and "drop=" not in said
+    assert "--drop 'b c'" in said and "(--id-column)" in said and "drop=" not in said
     np.save(tmp_path / "x.npy", np.eye(3))
     assert "--skip-bad does not apply" in told(
         capsys, "fit", tmp_path / "x.npy", "--skip-bad", "--clusters", 2
@@ -198,7 +198,7 @@ def test_folders_are_labels_of_images(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path / "r"), "--labels", "folder"]) == 0
     assert "ACC             1.0000" in capsys.readouterr().out
     assert main(["evaluate", "--help"]) == 0
-    assert "the word folder" in " ".join(capsys.readouterr().out.split())
+    assert "folder: the class of an image" in " ".join(capsys.readouterr().out.split())
 
 
 def test_names_of_genes_are_shown(tmp_path, capsys, monkeypatch):

@@ -49,7 +49,7 @@ def test_python_is_not_advised_to_use_flags():
 
 
 def test_words_that_were_wrong_are_gone(capsys):
-    wrong = ("methods want numbers", "rows that are no images", "taken: direct")
+    wrong = ("methods want numbers", "rows that are no images", "chosen: direct")
     assert [(p, t) for p, t in messages() if any(w in t for w in wrong)] == []
     for command in COMMANDS:
         main([command, "--help"])
@@ -62,10 +62,10 @@ def test_words_that_were_wrong_are_gone(capsys):
 def test_the_choice_of_kith_is_told_in_words(blobs):
     if "kith" not in KEYS:
         pytest.skip("of Kith")
-    taken = [note for note in quick("kith").fit(blobs[0]).notes_ if note.startswith("taken:")]
+    taken = [note for note in quick("kith").fit(blobs[0]).notes_ if note.startswith("chosen:")]
     names = registry.get("kith")(3).fit(blobs[0]).cuts_
     assert len(taken) == 1
-    assert not any(taken[0].startswith(f"taken: {name};") for name in names)
+    assert not any(taken[0].startswith(f"chosen: {name};") for name in names)
 
 
 def pictures(folder: Path, count: int) -> list[str]:

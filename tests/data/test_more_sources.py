@@ -41,7 +41,7 @@ def test_workbooks(tmp_path):
     assert numbers(data) == [[1.5, 1], [2.5, 2], [4, 3]] and data.columns == ["a", "b"]
     assert numbers(load_data(path, recipe=data.recipe)) == numbers(data)
     workbook(path, [["a", "b"], [1, "x"], [None, "y"]])
-    with pytest.raises(DataError, match=r"'a': of 2 cells 1 missing(?s:.)*'b': of 2 cells 2 with"):
+    with pytest.raises(DataError, match=r"'a': 1 of 2 cells missing(?s:.)*'b': 2 of 2 cells with"):
         load_data(path)
     workbook(path, [["a", "a"], [1, 2]])
     with pytest.raises(DataError, match="column 'a' more than once"):
@@ -211,9 +211,9 @@ def test_what_is_not_asked_for_is_still_refused(tmp_path):
     path = table(tmp_path / "t.csv", ROWS)
     with pytest.raises(DataError, match=r'categorical="one-hot"(?s:.)*missing="median"'):
         load_data(path)
-    with pytest.raises(DataError, match="column 'size': of 4 cells 1 missing"):
+    with pytest.raises(DataError, match="column 'size': 1 of 4 cells missing"):
         load_data(path, categorical="one-hot", dates="numbers")
-    with pytest.raises(DataError, match="column 'colour': of 4 cells 4 with text"):
+    with pytest.raises(DataError, match="column 'colour': 4 of 4 cells with text"):
         load_data(path, dates="numbers", missing="median")
     with pytest.raises(DataError, match=r"missing=.mean.*there is: median"):
         load_data(path, missing="mean")

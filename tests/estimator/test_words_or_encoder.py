@@ -53,7 +53,7 @@ def test_a_blind_encoder_loses_to_words(with_encoder, tmp_path):
     assert not hasattr(model, "encoding_") and chosen_encoder(model) is None
     assert model.tried_["words"] > model.tried_["encoder"]
     assert (
-        "taken: words" in model.notes_[0] and "encoder='topics' takes the other" in model.notes_[0]
+        "chosen: words" in model.notes_[0] and "encoder='topics' gives the other" in model.notes_[0]
     )
     assert np.array_equal(model.predict(texts()), model.labels_)
     model.save(tmp_path / "m")
@@ -70,7 +70,7 @@ def test_words_that_say_nothing_lose_to_an_encoder(with_encoder, tmp_path):
     ]
     model = KMeans(3, random_state=0, encoder="auto").fit(rows)
     assert hasattr(model, "encoding_") and chosen_encoder(model) == "topics"
-    assert "taken: encoder topics" in model.notes_[0] and "encoder=None takes" in model.notes_[0]
+    assert "chosen: encoder topics" in model.notes_[0] and "encoder=None gives" in model.notes_[0]
     assert np.array_equal(model.predict(rows), model.labels_)
     model.save(tmp_path / "m")
     again = coterie.load(tmp_path / "m")
@@ -97,7 +97,7 @@ def test_texts_from_a_file_end_to_end(clear, with_encoder, tmp_path, monkeypatch
     assert main(["fit", str(source), *common, "--encoder", "auto", "--out", str(run)]) == 0
     assert main(["report", str(run)]) == 0
     page = (run / "report.html").read_text()
-    assert "were both tried" in page and f"taken: {'encoder' if clear else 'words'}" in page
+    assert "were both tried" in page and f"chosen: {'encoder' if clear else 'words'}" in page
     out = tmp_path / "new.csv"
     assert main(["predict", str(run), str(source), "--out", str(out)]) == 0
     column = [

@@ -480,7 +480,7 @@ def test_the_network_learns_what_a_rival_found(shape, winner, tmp_path):
         X = X @ np.array([[0.6, -0.6], [-0.4, 0.8]])
     model = Kith(len(set(y)), random_state=0).fit(X)
     assert adjusted_rand_score(y, model.labels_) > 0.95
-    assert model.notes_[0].startswith("taken:") and "refits" in model.notes_[0]
+    assert model.notes_[0].startswith("chosen:") and "refits" in model.notes_[0]
     if shape == "stretched":
         assert model.chosen_ == winner and "mixture of Gaussians" in model.notes_[0]
     model.save(tmp_path / "m")

@@ -33,7 +33,11 @@ def run(argv: list[str]) -> int:
         "datasets", type=names, nargs="?", metavar="DATASETS", help="named data sets: A,B,..."
     )
     parser.add_argument(
-        "--datasets", type=names, dest="datasets_flag", metavar="A,B,...", help="the same"
+        "--datasets",
+        type=names,
+        dest="datasets_flag",
+        metavar="A,B,...",
+        help="the same as DATASETS",
     )
     parser.add_argument(
         "--methods", type=names, default=[], metavar="M[:V],...", help="methods to run"
@@ -237,7 +241,7 @@ def conduct(jobs, ledger, load, args, retry: bool = False) -> int:
             tell=lambda text: print(text, flush=True),
         )
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here", file=sys.stderr)
+        print("\nstopped; repeat the command to continue", file=sys.stderr)
         raise
     told = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
     print(f"{told or 'nothing to do'}; ledger {ledger.path}")

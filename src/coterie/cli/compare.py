@@ -17,7 +17,7 @@ def run(argv: list[str]) -> int:
         prog="coterie compare",
         usage="coterie compare DATA --methods A,B,C --clusters K [--seeds N] --out DIR",
         description="Fit several methods on the same data, each in a run folder below DIR.\n"
-        "Runs that are there already are kept: the same command goes on where it stopped.",
+        "Finished runs are kept: repeat the command to continue one that was stopped.",
     )
     parser.add_argument("data", metavar="DATA", help="as for coterie fit")
     parser.add_argument(

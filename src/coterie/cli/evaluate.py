@@ -12,14 +12,14 @@ def run(argv: list[str]) -> int:
         prog="coterie evaluate",
         usage="coterie evaluate RUN [--labels FILE|COLUMN|folder]",
         description="Score the labels of a run against known classes. Without --labels the data\n"
-        "set's own classes are used, where it has them.",
+        "set's own classes are used, if it has them.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
     parser.add_argument(
         "--labels",
-        metavar="FILE|COLUMN",
+        metavar="FILE|COLUMN|folder",
         help=".npy or text file with one label per row (ids are matched), or a column of the data; "
-        "for images in subfolders that are the classes: the word folder",
+        "folder: the class of an image or text is its subfolder",
     )
     args = parser.parse_strictly(argv)
     finished = runs.read(args.run)

@@ -11,8 +11,8 @@ def run(argv: list[str]) -> int:
     parser = Parser(
         prog="coterie export",
         usage="coterie export RUN --onnx [--out FILE]",
-        description="Write scaling, encoder and assignment as one ONNX file: x in, labels and\n"
-        "proba out. x is float32 in the units of the data; the number of rows is free.",
+        description="Write the model of a run, with its scaling, as one ONNX file. It takes x\n"
+        "(float32, in the units of the data, any number of rows) and returns labels and proba.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of an earlier fit")
     parser.add_argument("--onnx", action="store_true", help="write ONNX (the only format)")

@@ -86,7 +86,7 @@ def _list(chosen, ledger) -> int:
     book, clock = Book(runs, ledger.path), Clock(runs)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("name", no_wrap=True)
-    for head in ("needed", "present", "shortened", "defaults", "missing", "time"):
+    for head in ("needed", "done", "shortened", "defaults", "missing", "time"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("what it shows")
     for paper, items in chosen:
@@ -96,8 +96,8 @@ def _list(chosen, ledger) -> int:
     out = console()
     out.print(table)
     out.print(
-        "present: with the paper's published settings; defaults: with ours; time: what the missing "
-        "runs would take one after the other where the ledger was made (tables share runs)",
+        "done: with the paper's published settings; defaults: with ours; time: how long the "
+        "missing runs would take, one after the other (tables share runs)",
         style="dim",
     )
     return 0

@@ -73,10 +73,9 @@ class BadCells:
             )
             if count
         ]
-        return (
-            f"column '{self.column}': of {self.rows} cells {' and '.join(parts)}, "
-            f"first {self.first}"
-        )
+        count, what = parts[0].split(" ", 1)
+        parts[0] = f"{count} of {self.rows} cells {what}"
+        return f"column '{self.column}': {' and '.join(parts)}, first {self.first}"
 
 
 def refuse(name: str, bad: list[BadCells], again: bool = False) -> None:
@@ -89,17 +88,19 @@ def refuse(name: str, bad: list[BadCells], again: bool = False) -> None:
     if any(re.match(r"'[+-]?\d*,\d+'", cells.first) for cells in bad):
         advice.append("write decimal points (1.5 for 1,5), or split the columns at ';'")
     elif any(cells.text for cells in bad):
-        advice.append('turn categories into numbers: categorical="one-hot", dates: dates="numbers"')
+        advice.append(
+            'turn categories into numbers with categorical="one-hot", dates with dates="numbers"'
+        )
     if any(cells.missing or cells.infinite for cells in bad):
         advice.append(
             'fill missing values, for example with the median of the column: missing="median"'
         )
     if not again:
-        advice.append(f"or leave the column out: drop={drop}")
+        advice.append(f"or leave the column out with drop={drop}")
     if not again and any(cells.text == cells.rows for cells in bad):
         advice.append(
-            "or use it as names or known classes, id_column=, label_column=, or cluster the "
-            "texts in it: text_column="
+            "or use it as names of the rows (id_column=) or as known classes (label_column=), or "
+            "cluster the texts in it (text_column=)"
         )
     more = f"\n  ... and {len(bad) - 5} more columns" if len(bad) > 5 else ""
     raise DataError(

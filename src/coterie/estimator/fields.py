@@ -220,8 +220,8 @@ class PretrainFields(ScheduleFields):
     pretrain_augment: bool = param(True, "use `augment` in pre-training too", group="training")
     augment: str = param(
         "none",
-        "how images are changed in training: none, affine (turned, shifted, scaled and sheared a "
-        "little) or rigid (turned and shifted a little)",
+        "how images are changed in training: none, affine (rotated, shifted, scaled and sheared a "
+        "little) or rigid (rotated and shifted a little)",
         choices=AUGMENT,
         group="training",
     )

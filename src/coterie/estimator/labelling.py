@@ -23,8 +23,8 @@ class Labelling(Fields):
 
     reject: float = param(
         0.0,
-        "share of the training rows that get the label -1, those that fit worst; new rows that fit "
-        "as badly get it too",
+        "share of the training rows, those that fit worst, that get the label -1; new rows that "
+        "fit as badly get it too",
         ge=0,
         le=0.9,
     )

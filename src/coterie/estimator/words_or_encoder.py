@@ -65,12 +65,12 @@ def said(tried: dict[str, float], encoder: str) -> str:
     """What the choice was, and how to have the other."""
     both = f"words (tf-idf) and encoder {encoder} were both tried"
     if not tried:
-        return f"{both}; taken: the encoder, because the texts are too few to compare them"
+        return f"{both}; chosen: the encoder, because the texts are too few to compare them"
     taken, other = order(tried)
     names = {"words": "words", "encoder": f"encoder {encoder}"}
-    way = "encoder=None takes" if other == "words" else f"encoder={encoder!r} takes"
+    way = "encoder=None gives" if other == "words" else f"encoder={encoder!r} gives"
     return (
-        f"{both}; taken: {names[taken]} (worth {tried[taken]:.2f} against {tried[other]:.2f}; "
+        f"{both}; chosen: {names[taken]} (score {tried[taken]:.2f} against {tried[other]:.2f}; "
         f"quick clusters of the two agree by an adjusted Rand index of {tried['agreement']:.2f}); "
         f"{way} the other"
     )

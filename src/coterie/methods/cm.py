@@ -145,7 +145,7 @@ class CM(Generative, Decoding, StepFields, DeepClusterer):
     prior_strength: float | tuple[float, ...] | None = param(
         None,
         "pull towards equal shares, (alpha - 1) / batch size in the paper; one number, or one for "
-        "each cluster (a shape, not tied to cluster numbers); None follows the rows' variance",
+        "each cluster (how unequal they are, not which is large); None follows the rows' variance",
         rule=lambda s: PRIOR_PER_VARIANCE * s.variance,
     )
     merge_weight: float = param(1.0, "weight of E3, which merges clusters (A.3)", ge=0)

@@ -1,4 +1,4 @@
-"""DCN: a k-means-friendly embedding by turns (Yang, Fu, Sidiropoulos, Hong 2017)."""
+"""DCN: a k-means-friendly embedding (Yang, Fu, Sidiropoulos, Hong 2017)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -82,19 +82,19 @@ class DCNObjective(Objective):
 
 
 class DCN(JointClusterer):
-    """Reconstruction + weight * |z - centre of its cluster|^2, network and centres by turns.
+    """Reconstruction + weight * |z - centre of its cluster|^2, network and centres in turn.
 
-    Each step assigns the batch, moves each centre to the mean of all rows that it has ever been
-    given, and moves the network with these labels and centres.
+    Each step assigns the batch, moves each centre to the mean of all rows that were ever assigned
+    to it, and moves the network with these labels and centres.
 
     Where text and authors' code differ, and what we do:
 
     - Weight: the paper puts lambda/2 on the clustering term, the code puts `lbd` on the
       reconstruction: ``weight = lambda / 2 = 1 / lbd``. Raw MNIST's lbd = 0.05 is our weight 20.
     - Counts start at 100 in the code (not in the paper) and never shrink, so centres come to rest.
-    - Order: the code moves the network with the labels that the rows were given an epoch ago, then
-      encodes the batch once more to assign it. We begin the round with the assignment, so labels
-      are new and one encoding serves all.
+    - Order: the code moves the network with labels that are an epoch old, then encodes the batch
+      once more to assign it. We assign first, so labels are up to date and one encoding serves
+      both.
     - Network: the code has tied weights and a ReLU on the embedding; ours is the autoencoder that
       all methods share.
 
@@ -105,7 +105,7 @@ class DCN(JointClusterer):
 
     key = "dcn"
     title = "DCN"
-    summary = "k-means and autoencoder by turns, hard assignments"
+    summary = "k-means and autoencoder trained in turn, hard assignments"
     reference = "Yang, Fu, Sidiropoulos, Hong: Towards k-means-friendly spaces, 2017"
     variants = {
         "p": {"init": "pretrained"},

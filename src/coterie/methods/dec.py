@@ -64,16 +64,16 @@ class DECObjective(Objective):
 
 
 class DEC(JointClusterer):
-    """Sharpen a soft assignment of a pre-trained embedding towards itself.
+    """Train a pre-trained embedding towards a sharpened copy of its own soft assignment.
 
     Loss: KL(P || Q) (`DECObjective`). Where text and authors' code differ, and what we do:
 
-    - Pre-training: 300,000 iterations of a stacked denoising autoencoder (`pretrain="layerwise"` is
-      its outline); the paper preset takes the end-to-end training of the later Keras release.
-    - Batches: the codes walk over the rows in their order; we shuffle.
+    - Pre-training: 300,000 iterations of a stacked denoising autoencoder (`pretrain="layerwise"`
+      follows it in outline); `DEC.paper` has the end-to-end training of the later Keras release.
+    - Batches: both releases take the rows in their order; we shuffle.
     - The stop rule compares labels at updates only, and not at the first one, as in the code.
-    - Default profile: Adam, an update per epoch, for fewer than 20,000 rows a narrower network.
-    - `dec:moved` shows the network images that are turned and shifted a little, while P stays that
+    - Default profile: Adam, an update per epoch, a narrower network below 20,000 rows.
+    - `dec:moved` shows the network images that are rotated and shifted a little, while P stays that
       of the image itself.
     """
 
@@ -104,10 +104,10 @@ class IDEC(DEC):
     - gamma: the code adds gamma * KL (sum over clusters, mean over rows) to an error that is a mean
       over the D input features. Ours is the sum, so ``weight = gamma * D``: the published 0.1 is
       78.4 on MNIST and 25.6 on USPS. Read in our convention, 0.1 would hardly cluster at all.
-    - Batches: the code walks over the rows in their order; we shuffle. The target stays fixed for
-      `update_every` steps over all rows, as in the code (many re-implementations take it from
-      the batch at hand).
-    - Start: the code imports weights from DEC's stacked pre-training; the paper preset follows its
+    - Batches: the code takes the rows in their order; we shuffle. The target is computed over all
+      rows and stays fixed for `update_every` steps, as in the code (many re-implementations
+      compute it from the batch alone).
+    - Start: the code imports weights from DEC's stacked pre-training; `IDEC.paper` follows its
       later release (end to end, Adam).
     """
 

@@ -99,23 +99,23 @@ class DKMObjective(Objective):
 
 
 class DKM(JointClusterer):
-    """Reconstruction + weight * sum_k G_k(z) f(z, r_k), by gradient alone.
+    """Reconstruction + weight * sum_k G_k(z) f(z, r_k), trained by gradients alone.
 
     G is a softmax over -alpha f, so that the k-means loss is differentiable in network and centres
-    together; as alpha grows the loss becomes that of k-means. Algorithm 1 of the paper reads off
-    this file: `temperature_levels` (outer loop), `update` (next alpha), `loss` (inner loop).
+    together; as alpha grows the loss becomes that of k-means. Algorithm 1 of the paper is
+    `temperature_levels` (outer loop), `update` (next alpha) and `loss` (inner loop).
 
     Where text and authors' code differ, and what we do:
 
     - f is the *squared* Euclidean distance in the code ("Euclidean" in the text): squared here.
     - The gradient also flows through G, as in the code.
-    - An epoch of the code draws each batch anew and so misses a third of the rows; ours sees each
-      row once. The code's labels are those of a row's last visit; ours are of the final network.
-    - The code carries Adam's moments over from pre-training; here each phase starts its own.
+    - The code draws each batch at random, so an epoch misses a third of the rows; ours sees each
+      row once. The code's labels are those of a row's last batch; ours are of the final network.
+    - The code carries Adam's moments over from pre-training; here each phase starts afresh.
     - Fuzzy membership: the printed exponent 2/(m-1) is for plain distances; with squared ones it is
       1/(m-1). The fuzzifier is m = 1 + 1/alpha, so one schedule serves both memberships.
 
-    `dkm:moved` pulls a changed image to where the image itself belongs, with its membership held
+    `dkm:moved` pulls a changed image to the centre of the image itself, with its membership held
     fixed unless it is annealed. A pre-trained embedding whose total variance is above
     `code_variance` is shrunk to that, decoder included: centres move by Adam's rate, however large
     the embedding is.
@@ -142,7 +142,7 @@ class DKM(JointClusterer):
     )
     code_variance: float = code_variance_param()
     inverse_temperature: float | None = param(
-        1000.0, "alpha, hardness of the assignment; None is annealed over `levels`", gt=0
+        1000.0, "alpha, hardness of the assignment; None: annealed over `levels`", gt=0
     )
     levels: int = param(40, "annealed: values of alpha, from `first_alpha` upwards", ge=1)
     first_alpha: float = param(0.1, "annealed: smallest alpha (m_alpha)", gt=0)

@@ -1,6 +1,7 @@
 """Why this result and not another, and whether its clusters come back."""
 
 from .sections import CANDIDATES
+from .sentences import CHOSEN
 
 SHAKY = 0.5  # share of refits below which a cluster is named
 
@@ -11,7 +12,7 @@ def section(model):
     if not alike:
         return None
     stable, cuts = model.stability_, model.cuts_
-    why = next((n for n in getattr(model, "notes_", ()) if n.startswith("taken:")), "")
+    why = next((n for n in getattr(model, "notes_", ()) if n.startswith(CHOSEN)), "")
     rows = [
         {
             "name": CANDIDATES[name],
@@ -22,7 +23,7 @@ def section(model):
         for name in sorted(alike, key=lambda name: (name != model.chosen_, -alike[name]))
     ]
     return {
-        "why": "; ".join(why.removeprefix("taken: ").split("; ")[:2]),
+        "why": "; ".join(why.partition(": ")[2].split("; ")[:2]),
         "rows": rows,
         "refits": stable.refits,
         "overall": f"{stable.overall:.2f}",

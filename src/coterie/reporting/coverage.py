@@ -31,9 +31,11 @@ def section(facts, model, dataset):
     left = values[max(0, round((1 - share) * POINTS) - 1)]
     without = f"Without the {percent(share)} that fit worst"
     without += " (label -1)" if facts.left_out else f" (reject={EXAMPLE:g})"
+    all_rows, kept = f"{values[-1]:.2f}", f"{left:.2f}"
+    change = f"stays at {kept}" if kept == all_rows else f"goes from {all_rows} to {kept}"
     note = (
         f"Mean confidence of the {facts.noun}s that fit best, from the best few to all. {without} "
-        f"it rises from {values[-1]:.2f} to {left:.2f}. If the curve falls at its end, a few "
+        f"it {change}. If the curve falls at its end, a few "
         f"{facts.noun}s belong nowhere. If it is straight, leaving rows out helps little."
     )
     return {"note": note, "chart": charts.curve(values, "mean confidence over the share kept")}

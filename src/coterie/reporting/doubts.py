@@ -29,8 +29,9 @@ def _scattered(ground, labels):
     if not mine < HALF * best:
         return None
     return (
-        f"near rows are often in different clusters: beyond chance, {percent(max(mine, 0))} of a "
-        f"row's nearest rows share its cluster; with {name} it is {percent(best)}",
+        "neighbouring rows are often in different clusters: beyond chance, "
+        f"{percent(max(mine, 0))} of a row's nearest rows share its cluster; with {name} it is "
+        f"{percent(best)}",
         [],
     )
 

@@ -5,6 +5,7 @@ import numpy as np
 from .cluster_stats import BORDER, cluster_list, count, percent
 from .doubts import DIVIDED
 
+CHOSEN = ("chosen:", "taken:")  # how Kith's note on its choice begins; runs may be older
 FOUND = "found: "  # how the note on the number of clusters begins
 
 
@@ -67,7 +68,13 @@ def _sizes(facts):
         return f"All {facts.noun}s are in one cluster."
     big, small = int(facts.sizes.argmax()), int(np.flatnonzero(facts.sizes == sizes.min())[0])
     ratio = sizes.max() / sizes.min()
-    word = "about equal" if ratio < 1.6 else "of similar size" if ratio < 3 else "of unequal size"
+    word = (
+        "of about equal size"
+        if ratio < 1.6
+        else "of similar size"
+        if ratio < 3
+        else "of unequal size"
+    )
     if ratio == 1:
         return f"The clusters are of equal size, each with {percent(sizes[0] / facts.n)}."
     return (
@@ -134,7 +141,7 @@ def warnings(facts, history=(), notes=(), seen=()):
         out.append(_warn("look", f"{cluster_list(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
-    told = [n for n in notes if not starved(n) and not n.startswith(("taken:", FOUND))]
+    told = [n for n in notes if not starved(n) and not n.startswith((*CHOSEN, FOUND))]
     out.extend(_warn("look", f"{note}.", []) for note in told)
     return out
 

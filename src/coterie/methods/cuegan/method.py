@@ -31,28 +31,28 @@ class CueGAN(Turns):
 
     Critic: L_D = E D(fake) - E D(real) + 100 E(|grad D| - 1)^2. Classifier: cross-entropy of the
     ids of generated rows, an upper bound of the entropy H(cluster | row). Generator: look real and
-    keep that entropy low. The classifier, applied to real rows, is the clusterer. Nothing here
-    measures distances between rows, so the cue may be a single pixel.
+    keep that entropy low. The classifier then labels real rows. No distances between rows are
+    used, so the cue may be a single pixel.
 
     Work is counted in generator steps. Where text and authors' code differ, and what we do:
 
     - lambda = 100 and eta = 10 are the text's; the code has 10 and 1, but a critic with ten
       outputs, which is the same up to a factor of ten in the whole loss.
-    - eta climbs thirty stairs, each times 1.2, in both experiments of the paper: a setting here
-      (`eta_growth`, 1.2 in `CueGAN.paper`); by default eta stays as it is.
+    - eta is raised thirty times, by a factor of 1.2, in both experiments of the paper: a setting
+      here (`eta_growth`, 1.2 in `CueGAN.paper`); by default eta stays as it is.
     - `double_after=1/3` doubles the turns, as the code does and the text does not.
     - Critic, classifier, generator take turns in this order (text); the code begins with the last.
 
-    Ours: weaker weights for vectors, so that the critic can follow a quick generator; slow copies
-    of generator and classifier, which speak for them; a learned prior, which follows the mean
-    assignment of real rows (the M-step of EM: the classifier is trained under that prior) in the
-    second half of the training.
+    Our additions: smaller weights for vectors, so that the critic can follow a quick generator;
+    averaged copies of generator and classifier, which are used in their place after the fit; a
+    learned prior, which follows the mean assignment of real rows (the M-step of EM: the classifier
+    is trained under that prior) in the second half of the training.
 
-    Experimental on images: a CPU gives too few steps. Two variants for small ones, with dense
-    networks, which take about ten times as many steps in the same time as convolutions: "dense"
-    keeps eta = 10 from the start, so the id takes the strongest cue on which generator and
-    classifier agree; "fine" waits (`eta_wait`) until the generator can draw, so that a weak but
-    precise cue has its chance.
+    It is experimental on images, because a CPU takes too few steps. Two variants for small images
+    have dense networks, which take about ten times as many steps as convolutions in the same time.
+    "dense" keeps eta = 10 from the start, so the id follows the strongest cue on which generator
+    and classifier agree; "fine" waits (`eta_wait`) until the generator can draw, so that a weak but
+    precise cue has a chance.
     """
 
     key = "cuegan"
@@ -155,7 +155,9 @@ class CueGAN(Turns):
         rule=lambda s: s.lr,
     )
     betas: tuple[float, float] = param((0.5, 0.9), "the two decay rates of Adam", group="training")
-    slow: float = param(0.999, "memory of the slow copies; 0: none", ge=0, le=1, group="training")
+    slow: float = param(
+        0.999, "decay of the averaged copies; 0: no copies", ge=0, le=1, group="training"
+    )
     augment: str = param(
         "none",
         "affine: turning or shifting an image must not change its cluster",

@@ -36,7 +36,7 @@ class DEKMObjective(Objective):
     Parameters
     ----------
     strategy : "last" axis, one "random" or "all"; "_raw": without the rotation
-    fresh_runs, fresh_every : k-means runs that challenge the warm start, and how often
+    fresh_runs, fresh_every : k-means runs from new starts beside the warm one, and how often
     n_init : starts of k-means
     """
 
@@ -112,7 +112,7 @@ class DEKMObjective(Objective):
 
 
 class DEKM(Rotated):
-    """Pull rows to their k-means centre along the axis where clusters are loosest.
+    """Pull rows to their k-means centre along the axis where clusters are least compact.
 
     Between two runs of k-means the target of row i is frozen: V h_i of the last full pass, with
     one coordinate replaced by that of the row's centre. V holds the eigenvectors of the
@@ -133,8 +133,8 @@ class DEKM(Rotated):
     10 for text), so only some rows have moved. updating="full" is DEKM_F: every row is moved
     between two runs, once or in `update_every` epochs; the paper does not say how often.
 
-    Two readings of the authors' history: `recon_weight` keeps the decoder in the loss, with the
-    mean over features of the squared error; `normalize` gives embeddings unit length.
+    From earlier versions of the authors' code: `recon_weight` keeps the decoder in the loss, with
+    the mean over features of the squared error; `normalize` gives embeddings unit length.
 
     Differences from the authors' code: rows are shuffled every epoch, not once; k-means starts
     from the previous centres instead of 2 n_iter restarts; eigh instead of eig; labels and centres
@@ -164,7 +164,11 @@ class DEKM(Rotated):
         "k-means every update_every, or after each full epoch (DEKM_F)",
         choices=("minibatch", "full"),
     )
-    fresh_runs: int = param(2, "fresh k-means runs that challenge the warm start", ge=0)
+    fresh_runs: int = param(
+        2,
+        "k-means runs from new starts, beside the one from the previous centres; the best is kept",
+        ge=0,
+    )
     fresh_every: int = param(5, "updates between two such challenges", ge=1)
     recon_weight: float = param(0.0, "weight of the reconstruction (mean over features)", ge=0)
     normalize: bool = param(False, "embeddings of unit length", group="network")

@@ -58,7 +58,7 @@ class KithFields(StepFields):
     )
     mix: float = param(0.5, "how far a view may go towards a neighbour, from 0 to 1", ge=0, le=1)
     noise: float = param(0.1, "noise of a view, in standard deviations of each feature", ge=0)
-    moved: bool = param(True, "images: half of the views are turned and shifted a little")
+    moved: bool = param(True, "images: half of the views are rotated and shifted a little")
     dropout: float | None = param(
         None, "share that a view loses; None: 0.7 of the words, 0.5 of the genes", ge=0, le=1
     )

@@ -35,14 +35,14 @@ TINY = 1e-30  # below it a probability is none
 
 
 class Kith(KithFields, Explained, DeepClusterer):
-    """Cluster by asking: do I and my neighbours belong together?
+    """Rows and their nearest neighbours belong together.
 
-    Fixed features (HOG and pixels, standardised columns, tf-idf directions; `math.features`)
+    Fixed features (HOG and pixels, standardised columns, tf-idf of unit length; `math.features`)
     give a graph of nearest neighbours. A small network with several softmax heads then learns to
     give a row i and a random neighbour j the same output, and to use all outputs:
     mean of -log <p_i, p_j> minus balance times the entropy of the mean p, both rows as random
-    views. No decoder, no pre-training. A view is the row, part of the way to a neighbour, plus
-    noise; of an image, every second one starts from a copy that was turned and shifted a little.
+    views. There is no decoder and no pre-training. A view is a row that was shifted towards a
+    neighbour, plus noise; half of the views of images are also rotated and shifted a little.
 
     Direct heads have one output per cluster; the entropy makes their clusters equal in size.
     Over-heads have about four times as many outputs, which are merged by how often an edge joins
@@ -50,19 +50,19 @@ class Kith(KithFields, Explained, DeepClusterer):
     on which the over-heads agree best (mean adjusted Rand index, less 0.04) is kept. Merges that
     end in a giant cluster (modularity 0.05 below that of the direct heads) are left out.
 
-    Besides its heads a committee is asked: the `consensus` of all heads on the graph, k-means on
-    the embedding and on the features, for narrow tables linkage and spectral clustering, for tables
-    and vectors a mixture of Gaussians. The mixture wins where no richer density describes unseen
-    rows better (`density`), else the candidate whose clusters the neighbour graph tells apart best,
-    and of those that it cannot tell from the best the steadiest (`judge`).
-    `candidates_` holds the labels of all, `agreements_` their adjusted Rand index with the winner,
-    `stability_` how often each cluster reappears when the winner's way is repeated on parts of
+    Besides the heads there are other candidates: the `consensus` of all heads on the graph, k-means
+    on the embedding and on the features, for narrow tables linkage and spectral clustering, for
+    tables and vectors a mixture of Gaussians. If no richer density describes unseen rows better,
+    the mixture is chosen (`density`), otherwise the candidate whose clusters the neighbour graph
+    separates best; among those that are as good up to chance, the steadiest (`judge`).
+    `candidates_` holds the labels of all, `agreements_` their adjusted Rand index with the chosen
+    one, `stability_` how often each cluster reappears when the clustering is repeated on parts of
     the rows.
 
     Views of texts lose 70 % of their words, those of cells half of their genes.
 
-    `refine` at last trains the chosen head on its own assignment, averaged over the graph and
-    sharpened as DEC does, or the network on the labels of another winner.
+    Finally `refine` trains the chosen head on its own assignment, averaged over the graph and
+    sharpened as in DEC. If another candidate was chosen, it trains the network on its labels.
     """
 
     key = "kith"

@@ -26,12 +26,12 @@ INSTEAD = {  # how a user gets the candidate in place of the winner
 
 
 def told(said: Verdict, alike: dict[str, float], stable: Stability) -> list[str]:
-    """Notes of a fit: what was taken and why, how the others differ, and whether it comes back."""
+    """Notes of a fit: what was chosen and why, how the others differ, and whether it reappears."""
     winner = said.winner
     others = sorted((name for name in alike if name != winner), key=lambda n: -alike[n])
     shown = ", ".join(f"{name} {alike[name]:.2f}" for name in others)
     notes = [
-        f"taken: {SAID[winner]}; {said.why}; agreement of the others with it (adjusted Rand "
+        f"chosen: {SAID[winner]}; {said.why}; agreement of the others with it (adjusted Rand "
         f"index): {shown}; {stable}"
     ]
     second = said.second
@@ -39,6 +39,6 @@ def told(said: Verdict, alike: dict[str, float], stable: Stability) -> list[str]
         way = f"; {INSTEAD[second]} gives the other" if second in INSTEAD else ""
         notes.append(
             f"{SAID[winner]} and {SAID[second]} lead to different clusters (adjusted Rand index "
-            f"{alike[second]:.2f}); taken: {winner}; candidates_ has all{way}"
+            f"{alike[second]:.2f}); chosen: {winner}; candidates_ has all{way}"
         )
     return notes
