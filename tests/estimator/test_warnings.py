@@ -38,6 +38,7 @@ def test_every_method_tells_of_fewer_clusters_than_asked(key):
     assert model.labels_.max() == used - 1  # without holes
 
 
+@pytest.mark.filterwarnings("always:.* uses 3 of 5 clusters:UserWarning")
 def test_fewer_clusters_than_asked_are_told_on_the_command_line(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.repeat(np.eye(3, dtype=np.float32), 20, axis=0))
     words = ["fit", str(tmp_path / "x.npy"), "--method", "kmeans", "--clusters", "5"]
