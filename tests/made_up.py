@@ -32,7 +32,7 @@ def write(name, folder):
         if len(paths) == 4:
             _write_idx(paths, images, labels)
         else:
-            extra = {key: labels % many for key, many in [EXTRA[name]]} if name in EXTRA else {}
+            extra = {key: labels % n for key, n in [EXTRA[name]]} if name in EXTRA else {}
             np.savez_compressed(paths[0], data=images, target=labels, **extra)
 
 

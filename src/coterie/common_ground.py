@@ -1,6 +1,6 @@
 """What results are compared with: the same for every method, in the terminal and on the pages.
 
-`kmeans_beside` is plain k-means on the rows as the method saw them. `Ground` is the data's own
+`kmeans_baseline` is plain k-means on the rows as the method saw them. `Ground` is the data's own
 features, on which no method has worked, with the graph of nearest neighbours in them.
 """
 
@@ -40,7 +40,7 @@ def sample(n: int, most: int) -> np.ndarray:
 
 # -- k-means beside a result ----------------------------------------------------------------
 @dataclass
-class Beside:
+class KMeansBaseline:
     """Plain k-means with the result's number of clusters, and the space in which it worked."""
 
     model: Any
@@ -69,7 +69,7 @@ class Beside:
         return silhouette(self.z, labels[self.rows])
 
 
-def kmeans_beside(model: Any, X: Any, labels: np.ndarray) -> Beside:
+def kmeans_baseline(model: Any, X: Any, labels: np.ndarray) -> KMeansBaseline:
     """Fit k-means on what `model` saw of X, at most 20,000 evenly spread rows of it."""
     n = X.shape[0]
     learned_from = sample(n, KMEANS_ROWS)
@@ -84,7 +84,9 @@ def kmeans_beside(model: Any, X: Any, labels: np.ndarray) -> Beside:
     else:
         own = seen.labels if len(learned_from) == n else simple.predict(X)
     rows = sample(len(learned_from), GROUND_ROWS)
-    return Beside(simple, own, labels, learned_from[rows], seen.embedding[rows], learned_from, seen)
+    return KMeansBaseline(
+        simple, own, labels, learned_from[rows], seen.embedding[rows], learned_from, seen
+    )
 
 
 def _silently(simple: Any, some: Any) -> Outcome:

@@ -162,8 +162,8 @@ def heat_map(table, *, rows=None, columns=None, ax: Any = None, decimals: int | 
     for (i, j), value in np.ndenumerate(table):
         shade = "white" if value > 0.6 * high else "0.15"
         ax.text(j, i, f"{value:.{decimals}f}", ha="center", va="center", color=shade, fontsize=9)
-    for axis, names, many in ((ax.yaxis, rows, len(table)), (ax.xaxis, columns, table.shape[1])):
-        axis.set_ticks(range(many), [str(n) for n in (range(many) if names is None else names)])
+    for axis, names, count in ((ax.yaxis, rows, len(table)), (ax.xaxis, columns, table.shape[1])):
+        axis.set_ticks(range(count), [str(n) for n in (range(count) if names is None else names)])
     ax.tick_params(length=0)
     return ax
 

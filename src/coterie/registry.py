@@ -16,7 +16,7 @@ from .storage import runs
 from .storage.tensors import StateError, load_model
 
 # what a description with a correct digest and values of the wrong kind or size ends in
-UNBUILT = (LookupError, TypeError, AttributeError, OverflowError, RuntimeError, MemoryError)
+BUILD_ERRORS = (LookupError, TypeError, AttributeError, OverflowError, RuntimeError, MemoryError)
 DEFAULT = "kith"  # what `coterie fit` uses when no method is named
 
 
@@ -47,7 +47,7 @@ def load(folder: Any, **overrides: Any) -> Clusterer:
     cls = get(str(about["method"]))
     try:
         model = restore(cls, tensors, about, **overrides)
-    except UNBUILT as error:
+    except BUILD_ERRORS as error:
         if overrides:  # the caller's own modules
             raise
         raise StateError(
@@ -61,7 +61,7 @@ def load(folder: Any, **overrides: Any) -> Clusterer:
     meta = runs.peek(folder)
     if meta and (Path(folder) / "neighbours.npy").is_file():
         runs.Run(Path(folder), meta).verify("neighbours.npy")
-        model.neighbours_ = np.load(  # pyrefly: ignore
+        model.neighbours_ = np.load(
             Path(folder) / "neighbours.npy", mmap_mode="r", allow_pickle=False
         )
     return model

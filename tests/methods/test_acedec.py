@@ -10,7 +10,7 @@ from conftest import prepared, quick
 from coterie import registry
 from coterie.data.sets.toys import synth
 from coterie.estimator.params import check_params
-from coterie.math.axes import betas, logits, nearest, settle, whitening
+from coterie.math.axes import betas, fit_space, logits, nearest, whitening
 from coterie.math.subspace import beta_optimum, subkmeans
 from coterie.methods.acedec.method import OBJECTIVES
 from coterie.metrics import nmi
@@ -258,7 +258,7 @@ def test_settled_start_is_a_fixed_point_and_beats_other_rotations():
     torch.testing.assert_close(there @ back, torch.eye(5), atol=1e-5, rtol=0)
     white = (z - z.mean(0)) @ there
     torch.testing.assert_close(white.T @ white / len(z), torch.eye(5), atol=1e-4, rtol=0)
-    V, beta, centers = settle(white, 4, np.random.default_rng(0), n_init=5)
+    V, beta, centers = fit_space(white, 4, np.random.default_rng(0), n_init=5)
     assert (beta > 0.55).sum() == 2 and (beta[:-1] >= beta[1:]).all()
     W = V * beta
     labels = (white @ W)[:, None].sub(centers @ W).square().sum(2).argmin(1)

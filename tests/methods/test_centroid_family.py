@@ -17,8 +17,8 @@ from coterie.metrics import scores
 from coterie.nets import Conv
 from coterie.runtime.processes import World
 from coterie.runtime.progress import Progress
-from coterie.train.batch import Batch
-from coterie.train.engine import Engine, TrainingError
+from coterie.train.batch import Batch, TrainingError
+from coterie.train.engine import Engine
 from coterie.train.plan import Phase
 from coterie.train.rows import Rows
 from coterie.train.scaling import fit_scaling

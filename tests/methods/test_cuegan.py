@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from coterie import CueGAN, load
-from coterie.math.gan import critic_terms, diverged, eased, generator_terms, staircase
+from coterie.math.gan import critic_terms, diverged, generator_terms, ramp, staircase
 from coterie.math.losses import gradient_penalty
 from coterie.nets.gan import GAN, sides
 
@@ -60,8 +60,8 @@ def test_eta_climbs_thirty_stairs():
 
 
 def test_eta_waits_until_the_generator_can_draw():
-    assert [eased(t, 0.4) for t in (0.0, 0.4, 0.6, 0.8, 1.0)] == pytest.approx([0, 0, 0.5, 1, 1])
-    assert eased(0.0, 0.0) == 1
+    assert [ramp(t, 0.4) for t in (0.0, 0.4, 0.6, 0.8, 1.0)] == pytest.approx([0, 0, 0.5, 1, 1])
+    assert ramp(0.0, 0.0) == 1
 
 
 def test_divergence_is_a_fall_and_a_climb():

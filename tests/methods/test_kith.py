@@ -529,7 +529,7 @@ def test_shared_norm_is_batch_norm_and_settles_on_exact_moments():
     torch.testing.assert_close(norm(x), twin(x))
     features = kinds.Features("table", (4,))
     network = FeatureNet(features, (5, 3), torch.Generator().manual_seed(0))
-    network.settle(x)
+    network.update_norms(x)
     seen = network.layers[0](x)
     torch.testing.assert_close(network.norms[0].running_mean, seen.mean(0))
     torch.testing.assert_close(network.norms[0].running_var, seen.var(0, correction=0))

@@ -71,7 +71,7 @@ def test_the_public_names_stay_functions_whatever_was_imported(blobs):
 
 def test_counts_meet_k_means_in_logarithms():
     """One k-means for terminal, run.toml and page: on what the method saw."""
-    from coterie.common_ground import kmeans_beside
+    from coterie.common_ground import kmeans_baseline
 
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 60)
@@ -81,10 +81,10 @@ def test_counts_meet_k_means_in_logarithms():
     X = sp.csr_matrix(X)
     assert coterie.metrics.ari(y, quick("kmeans", 2).fit(X).labels_) < 0.5
     model = quick("feature_kmeans", 2, kind="counts").fit(X)
-    beside = kmeans_beside(quick("dec", 2).fit(X), X, model.labels_)
+    beside = kmeans_baseline(quick("dec", 2).fit(X), X, model.labels_)
     assert beside.model.key == "feature_kmeans" and beside.model.kind_ == "counts"
     assert coterie.metrics.ari(y, beside.labels) > 0.9
-    assert kmeans_beside(model, X, model.labels_).model.kind == "counts"
+    assert kmeans_baseline(model, X, model.labels_).model.kind == "counts"
 
 
 @pytest.mark.parametrize("form", ["array", "sizes", "pillow", "paths", "names"])

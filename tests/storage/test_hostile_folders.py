@@ -10,7 +10,7 @@ import pytest
 
 from coterie.cli import main
 from coterie.storage import runs, swap
-from coterie.storage.atomic import TEMP, atomic, workplace, write_atomic
+from coterie.storage.atomic import TEMP, atomic, scratch_folder, write_atomic
 from coterie.storage.locks import locked
 
 
@@ -47,11 +47,11 @@ def test_of_two_that_move_files_in_the_slower_harms_nothing(tmp_path, monkeypatc
         remove(path)
 
     def meanwhile():
-        swap.settle(tmp_path)
+        swap.complete(tmp_path)
         (tmp_path / "report").write_text("of the new run")
 
     monkeypatch.setattr(swap, "remove", slow)
-    swap.settle(tmp_path)
+    swap.complete(tmp_path)
     others[0].join()
     assert (tmp_path / "report").read_text() == "of the new run"
     assert (tmp_path / "labels").read_text() == "new"
@@ -106,14 +106,14 @@ def test_a_temporary_file_that_is_swept_before_it_is_locked_is_made_again(tmp_pa
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
 
-def test_workplaces_of_killed_processes_are_swept_and_those_in_use_are_not(tmp_path):
+def test_scratch_folders_of_killed_processes_are_swept_and_those_in_use_are_not(tmp_path):
     left = tmp_path / f"{TEMP}zip-dead"
     left.mkdir()
     (left / "picture.png").write_bytes(b"x")
-    with workplace("zip", tmp_path) as mine:
+    with scratch_folder("zip", tmp_path) as mine:
         assert not left.exists()
         (mine / "f").write_bytes(b"x")
-        with workplace("zip", tmp_path) as other:
+        with scratch_folder("zip", tmp_path) as other:
             assert mine.is_dir() and other != mine
     assert not list(tmp_path.iterdir())
 

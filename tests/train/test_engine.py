@@ -15,8 +15,8 @@ from coterie.runtime.processes import World
 from coterie.runtime.progress import Progress
 from coterie.runtime.rng import torch_rng
 from coterie.storage.tensors import Checkpoint
-from coterie.train.batch import READ_EVERY, Tally
-from coterie.train.engine import Engine, TrainingError
+from coterie.train.batch import READ_EVERY, Tally, TrainingError
+from coterie.train.engine import Engine
 from coterie.train.head import Head
 from coterie.train.optim import Optim
 from coterie.train.plan import Phase

@@ -154,14 +154,14 @@ def _estimator(plan: Plan, dataset):
 def score(plan: Plan, estimator, dataset, outcome) -> tuple[dict, Any]:
     """Label-free scores, and the classes where known; k-means on the data beside both."""
     from coterie import metrics
-    from coterie.common_ground import KMEANS_ROWS, kmeans_beside, sample
+    from coterie.common_ground import KMEANS_ROWS, kmeans_baseline, sample
 
     labels, beside = np.asarray(estimator.labels_), None
     rows = sample(len(labels), KMEANS_ROWS)
     z, proba = np.asarray(outcome.embedding[rows]), outcome.probabilities[rows]
     found, rival = {"scores": _label_free(estimator, z, proba, rows, labels)}, None
     if plan.baseline and plan.cls.key != "kmeans":  # which need not be told of itself
-        beside = kmeans_beside(estimator, dataset.given_to(estimator), labels)
+        beside = kmeans_baseline(estimator, dataset.given_to(estimator), labels)
         rival, own = beside.labels, beside.outcome
         found["kmeans"] = _label_free(
             beside.model, own.embedding, own.probabilities, beside.learned_from, rival

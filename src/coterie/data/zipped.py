@@ -6,7 +6,7 @@ import shutil
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from coterie.storage.atomic import workplace
+from coterie.storage.atomic import scratch_folder
 
 from .dataset import Dataset
 from .errors import DataError
@@ -18,7 +18,7 @@ from .options import Options
 def read_zip(path: Path, ask: Options) -> Dataset:
     """Read the images of a zip file as those of a folder; ids are the names inside it."""
     try:
-        with zipfile.ZipFile(path) as packed, workplace("zip") as folder:
+        with zipfile.ZipFile(path) as packed, scratch_folder("zip") as folder:
             members = [m for m in packed.infolist() if _is_image(m)]
             if not members:
                 raise DataError(f"{path} holds no images; unpack it and give what is inside")

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Encoder:
     batch_rows : int
     """
 
-    takes: ClassVar[str] = "rows"
+    takes: str = "rows"
     reference: str = ""
     digest: str | None = None
     kept: bool = True

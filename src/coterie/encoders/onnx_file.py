@@ -40,7 +40,7 @@ class OnnxFile(ImageEncoder):
             part for use, p in parts.items() if p.is_file() for part in (use, file_digest(p))
         )
         self.inputs = {i.name: i for i in self.session.get_inputs()}
-        self.takes = self._takes()  # pyrefly: ignore
+        self.takes = self._takes()
         if self.takes == "image":
             self._image_settings()
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ..nets import Identity
-from ..runtime.device import pick_device, place, to_numpy
+from ..runtime.device import pick_device, place
 from ..runtime.processes import all_gather, current, sharing
 from ..runtime.rng import resolve_seed
 from ..train.rows import Rows
@@ -26,7 +26,7 @@ from .paper import published
 from .params import check_params, param
 from .picture import Pictured
 from .raw import first_rows, further_rows, remember
-from .result import Collector, Outcome, check_numbers, close_ranks
+from .result import Collector, Outcome, check_numbers, number_used_first
 from .streams import guarded_draws
 from .validate import check_rows
 
@@ -158,7 +158,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         if collector and current().size == 1:  # several share the encoding for labels
             rows.hold_codes(self.network_)
         self.labels_ = self._labels(rows)
-        close_ranks(self, rows)
+        number_used_first(self, rows)
         for note, way_out in self._check_labels(rows):
             self.notes_.append(note)
             warnings.warn(f"{note}; {way_out}", stacklevel=3)
@@ -185,17 +185,6 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         """What follows from the settings alone; before a fit and after a load."""
         self.settings_ = settings
 
-    def _check_labels(self, rows: Rows) -> list[tuple[str, str]]:
-        """What is wrong with the result, and what to do about it."""
-        used = len(np.unique(self.labels_))
-        if used == self.n_clusters_:
-            return []
-        note = f"{type(self).__name__} uses {used} of {self.n_clusters_} clusters"
-        return [(note, self._few_clusters(used))]
-
-    def _few_clusters(self, used: int) -> str:
-        return f"ask for {used} or fewer, or look for rows that are equal or far off"
-
     def transform(self, X: Any) -> np.ndarray:  # (n, d) float32
         """Embedding of each row."""
         return self._map(self._rows(X), self.embed)
@@ -203,20 +192,6 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
     def embed(self, latents: torch.Tensor) -> torch.Tensor:
         """What `transform` returns of the embedding."""
         return latents
-
-    @property
-    def n_clusters_(self) -> int:
-        """Clusters of the fitted model: `n_clusters`, or what was found for "auto"."""
-        check_is_fitted(self, "settings_")
-        return self.settings_.n_clusters
-
-    @property
-    def cluster_centers_(self) -> np.ndarray:  # (k, d)
-        """Centres in the space of `transform`, for methods that have centres."""
-        check_is_fitted(self, "head_")
-        if "centers" not in self.head_:
-            raise AttributeError(f"{type(self).__name__} has no cluster centres")
-        return to_numpy(self.head_.centers)
 
     @property
     def n_iter_(self) -> int:
@@ -258,15 +233,6 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
     # -- helpers ----------------------------------------------------------------------------
     def _after_fit(self) -> None:
         """Attributes that can be read off network and head (also after load)."""
-
-    def _check_clusters(self, *clusters: int) -> None:
-        check_is_fitted(self, "head_")
-        for cluster in clusters:
-            if not 0 <= cluster < self.n_clusters_:
-                raise ValueError(
-                    f"cluster={cluster} but there are {self.n_clusters_}; "
-                    f"give a number from 0 to {self.n_clusters_ - 1}"
-                )
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "head_")

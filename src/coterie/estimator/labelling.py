@@ -1,19 +1,23 @@
-"""From scores to labels: predict, how well rows fit, and rows that belong nowhere."""
+"""From scores to clusters: predict, how well rows fit, rows that belong nowhere, centres."""
 
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from ..math.assign import log_odds
+from ..runtime.device import to_numpy
 from ..train.head import Head
+from ..train.settings import Settings
 from .params import Fields, param
 
 NOWHERE = -1  # the label of rows that were left out
 
 
-class Labelling(Fields):
+class Labelling(Fields, BaseEstimator):
     """What a clusterer says of rows, once `network_` and `head_` are there.
 
     A row's label is its largest score. With `reject` above zero, rows whose fit (`score_samples`)
@@ -36,6 +40,7 @@ class Labelling(Fields):
         network_: Any  # with `encode`
         head_: Head
         reject_below_: float
+        settings_: Settings
         notes_: list[str]
         labels_: np.ndarray
 
@@ -90,6 +95,20 @@ class Labelling(Fields):
         """
         return self._map(self._rows(X), self._fits)
 
+    @property
+    def n_clusters_(self) -> int:
+        """Clusters of the fitted model: `n_clusters`, or what was found for "auto"."""
+        check_is_fitted(self, "settings_")
+        return self.settings_.n_clusters
+
+    @property
+    def cluster_centers_(self) -> np.ndarray:  # (k, d)
+        """Centres in the space of `transform`, for methods that have centres."""
+        check_is_fitted(self, "head_")
+        if "centers" not in self.head_:
+            raise AttributeError(f"{type(self).__name__} has no cluster centres")
+        return to_numpy(self.head_.centers)
+
     # -- inside -----------------------------------------------------------------------------
     def labels_of(self, scores: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
         """(n, k), (n, d) -> (n,) int64: the largest score, or -1."""
@@ -122,6 +141,26 @@ class Labelling(Fields):
             warnings.warn(
                 f"{note}: no row of {gone.tolist()} fits well; lower reject", stacklevel=4
             )
+
+    def _check_labels(self, rows: Any) -> list[tuple[str, str]]:
+        """What is wrong with the result, and what to do about it."""
+        used = len(np.unique(self.labels_))
+        if used == self.n_clusters_:
+            return []
+        note = f"{type(self).__name__} uses {used} of {self.n_clusters_} clusters"
+        return [(note, self._few_clusters(used))]
+
+    def _few_clusters(self, used: int) -> str:
+        return f"ask for {used} or fewer, or look for rows that are equal or far off"
+
+    def _check_clusters(self, *clusters: int) -> None:
+        check_is_fitted(self, "head_")
+        for cluster in clusters:
+            if not 0 <= cluster < self.n_clusters_:
+                raise ValueError(
+                    f"cluster={cluster} but there are {self.n_clusters_}; "
+                    f"give a number from 0 to {self.n_clusters_ - 1}"
+                )
 
     def _map(self, rows: Any, function: Any) -> np.ndarray:
         raise NotImplementedError

@@ -66,7 +66,7 @@ def check_numbers(model: Any) -> None:
             )
 
 
-def close_ranks(model: Any, rows: Rows) -> None:
+def number_used_first(model: Any, rows: Rows) -> None:
     """Number clusters that have rows before those that have none: labels without holes."""
     for _ in range(model.n_clusters_):  # once is enough, unless rows change between equal centres
         used = np.unique(model.labels_)

@@ -64,7 +64,7 @@ def with_encoder(model: Any, network: nn.Module) -> nn.Module:
     return network
 
 
-def wake() -> Call:
+def unfreeze_encoder() -> Call:
     """From here on the encoder is part of the network."""
 
     def function(context: Context) -> None:

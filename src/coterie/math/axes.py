@@ -11,7 +11,7 @@ import torch
 from coterie.math.assign import squared_distances
 from coterie.math.centers import cluster_sums, kmeans, within_scatter
 from coterie.math.subspace import beta_optimum
-from coterie.runtime.device import on_host, wide
+from coterie.runtime.device import on_host, wide_dtype
 
 BETA_RATE = 10.0  # Adam moves all numbers at one pace: beta = sigmoid(10 b) learns 10 times faster
 CLUSTER_AXIS = 0.55  # an axis belongs to the cluster space when its beta is larger
@@ -64,7 +64,7 @@ def axis_scatter(z, labels, centers, axes):  # -> (d,), (d,)
 
 def whitening(z):  # (n, d) -> (d, d), (d, d)
     """Symmetric map under which the variance is 1 in every direction, and its inverse."""
-    rows = (z - z.mean(0)).to(wide(z.device))
+    rows = (z - z.mean(0)).to(wide_dtype(z.device))
     values, vectors = torch.linalg.eigh((rows.T @ rows / len(rows)).cpu())
     top = values[-1]
     if top <= 0:  # all rows are the same
@@ -84,7 +84,7 @@ def _orthonormal(columns):  # (d, m) -> (d, m)
 
 
 @torch.no_grad()
-def settle(white, k, rng, n_init):  # (n, d) -> (d, d), (d,), (k, d)
+def fit_space(white, k, rng, n_init):  # (n, d) -> (d, d), (d,), (k, d)
     """V, beta and centres of whitened rows: k-means and the best space, in turns.
 
     Where the variance is 1 along every axis, the second term of eq. 5 does not depend on V, and

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from coterie.runtime.device import wide
+from coterie.runtime.device import wide_dtype
 
 SMALLEST_SHARE = 0.1  # of an equal share: a learned prior never starves a cluster
 
@@ -24,7 +24,7 @@ def staircase(eta, growth, every, step):
     return eta * growth ** (step // every)
 
 
-def eased(share, wait):
+def ramp(share, wait):
     """Factor on eta after a share of the training: 0 while it waits, then as long to reach 1.
 
     A generator that cannot draw yet binds the id to whatever it happens to vary. One that draws
@@ -77,7 +77,7 @@ def draw_clusters(prior, b, generator):  # (k,) -> (b,) int64, on the device of 
     """
     drawn = torch.rand(b, dtype=torch.float64, generator=generator)
     upto = prior.cumsum(0)
-    upto = (upto / upto[-1]).to(wide(prior.device))
+    upto = (upto / upto[-1]).to(wide_dtype(prior.device))
     return torch.searchsorted(upto, drawn.to(upto)).clamp_max(len(prior) - 1)
 
 
@@ -89,7 +89,7 @@ def learn_prior_(prior, shares, rate):  # (k,), (k,) mean assignment of real row
 
 
 @torch.no_grad()
-def follow_(pairs, memory, step):  # (slow, new) weights
+def moving_average_(pairs, memory, step):  # (slow, new) weights
     """Slow copies take a small part of the new weights, a larger one in the beginning."""
     memory = min(memory, (1 + step) / (10 + step))
     torch._foreach_lerp_([s for s, _ in pairs], [w for _, w in pairs], 1 - memory)

@@ -12,7 +12,7 @@ import torch
 from sklearn.cluster import kmeans_plusplus
 
 from coterie.math.passes import CenteredRows, SparseRows, norms_of, square_sum
-from coterie.runtime.device import to_numpy, wide
+from coterie.runtime.device import to_numpy, wide_dtype
 from coterie.runtime.processes import all_gather
 
 SEEDING_ROWS = 100_000  # rows that the seeding looks at, at most
@@ -69,8 +69,8 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
         raise ValueError(f"k={k} but at least 1 cluster is needed; raise k")
     if n < k:
         raise ValueError(f"z has {n} rows but k={k}; lower k or give more rows")
-    many = k >= MANY_CLUSTERS
-    restarts = min(n_init, -(-SEEDS_IN_ALL // k)) if many else n_init
+    many_clusters = k >= MANY_CLUSTERS
+    restarts = min(n_init, -(-SEEDS_IN_ALL // k)) if many_clusters else n_init
     restarts = 1 if torch.is_tensor(init) else restarts
     if sparse:
         rows = SparseRows(z, max(256, CHUNK_VALUES // (restarts * k)))
@@ -101,10 +101,10 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
         n_iter[active] = step
         moved = to_numpy((new - old).square().sum(dim=(1, 2))).astype(np.float64)
         moving = moved > tol * rows.variance
-        if many and step > 1:
+        if many_clusters and step > 1:
             moving &= inertia[active] < (1 - SMALLEST_STEP) * before
         active = active[moving | seeded]
-        if many and step % THIN_EVERY == 0:
+        if many_clusters and step % THIN_EVERY == 0:
             better = np.argsort(inertia[active], kind="stable")[: -(-len(active) // 2)]
             active = active[np.sort(better)]
         if not len(active):
@@ -175,7 +175,7 @@ def _pass(rows, centers):
     the one-hot labels, and their product with the rows adds in a fixed order.
     """
     r, k, d = centers.shape
-    wider = wide(rows.device)
+    wider = wide_dtype(rows.device)
     sums, counts, inertia = (
         torch.zeros(size, dtype=wider, device=rows.device) for size in ((r * k, d), (r, k), (r,))
     )
@@ -206,7 +206,7 @@ def _label(rows, centers):
         nearest, found = _scores(chunk, centers).min(dim=0)
         labels[start : start + len(found)] = found
         nearest = (nearest + norms_of(chunk)).clamp_min(0)
-        total += float(nearest.sum(dtype=wide(rows.device)))
+        total += float(nearest.sum(dtype=wide_dtype(rows.device)))
         start += len(found)
     world = rows.world
     total = float(world.sum(torch.tensor(total, dtype=torch.float64)))

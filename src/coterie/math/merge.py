@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.runtime.device import to_numpy, wide
+from coterie.runtime.device import to_numpy, wide_dtype
 
 from .graph import smooth
 
@@ -14,7 +14,7 @@ def joint(p, graph, rows=None):  # (n, o), (n, k) -> (o, o) on the host
     """How often an edge of the graph joins outputs a and b: symmetric, sums to 1."""
     near = smooth(p, graph, rows)
     own = p if rows is None else p[rows]
-    wider = wide(own.device)
+    wider = wide_dtype(own.device)
     j = ((own.to(wider).T @ near.to(wider)) / len(own)).cpu()
     return (j + j.T) / 2
 

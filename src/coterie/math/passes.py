@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from coterie.runtime.device import CPU, wide
+from coterie.runtime.device import CPU, wide_dtype
 from coterie.runtime.processes import current
 
 IN_MEMORY_VALUES = 2**26  # a tensor up to this size is centred once, a larger one per chunk
@@ -21,7 +21,7 @@ class CenteredRows:
         self.start, self.stop = self.world.span(self.n)
         first = self._slice(0, 1)
         self.dtype, self.d = first.dtype, first.shape[1]
-        self.device, wider = first.device, wide(first.device)
+        self.device, wider = first.device, wide_dtype(first.device)
         moments = torch.zeros(2, self.d, dtype=wider, device=self.device)
         for rows in self._raw():
             rows = rows.to(wider)
@@ -96,4 +96,4 @@ def norms_of(rows):  # (b, d) tensor or CSR -> (b,), squared
 def square_sum(rows):  # (b, d) tensor or CSR -> float
     if sp.issparse(rows):
         return float(np.square(rows.data, dtype=np.float64).sum())
-    return float(rows.square().sum(dtype=wide(rows.device)))
+    return float(rows.square().sum(dtype=wide_dtype(rows.device)))

@@ -6,7 +6,7 @@ import torch
 
 from coterie.math.assign import hard, squared_distances
 from coterie.math.centers import cluster_sums, draw_far_rows, kmeans, within_scatter
-from coterie.runtime.device import on_host, wide
+from coterie.runtime.device import on_host, wide_dtype
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def subkmeans(z, k, rng, n_init=10, max_iter=300):
     """
     if len(z) < k:
         raise ValueError(f"z has {len(z)} rows but k={k}; lower k or give more rows")
-    mean = z.mean(dim=0, dtype=wide(z.device)).to(z.dtype)
+    mean = z.mean(dim=0, dtype=wide_dtype(z.device)).to(z.dtype)
     rows, basis = z - mean, None
     if len(z) < z.shape[1]:  # a few large images: all that differs lies in the span of the rows
         basis = on_host(_row_space, rows)
@@ -69,8 +69,8 @@ def _one_start(rows, k, rng, max_iter):  # rows have mean 0
     rotation = _complete(axes)
     inside = (rows - centers[labels]) @ axes
     outside = rows @ rotation[:, m:]
-    cost = float(inside.square().sum(dtype=wide(rows.device)))
-    cost += float(outside.square().sum(dtype=wide(rows.device)))
+    cost = float(inside.square().sum(dtype=wide_dtype(rows.device)))
+    cost += float(outside.square().sum(dtype=wide_dtype(rows.device)))
     return SubKMeansResult(rotation, m, centers, labels, cost)
 
 
@@ -116,7 +116,7 @@ def beta_optimum(within, total):  # (d,), (d,) -> (d,)
 
 def scatter_axes(z, labels, centers):  # (n, e), (n,), (k, e) -> (e,), (e, e)
     """Eigenvalues (ascending) and eigenvectors (columns) of the within-cluster scatter over n."""
-    wider = wide(z.device)
+    wider = wide_dtype(z.device)
     scatter = within_scatter(z.to(wider), labels, centers.to(wider)) / len(z)
     values, vectors = on_host(lambda t: tuple(torch.linalg.eigh(t)), scatter)
     return values.clamp_min(0).to(z.dtype), vectors.to(z.dtype)

@@ -12,7 +12,7 @@ from ..estimator.decode import Decoding
 from ..estimator.deep import DeepClusterer
 from ..estimator.fields import NetworkFields, PretrainFields, StepFields, UpdateFields
 from ..estimator.params import param
-from ..estimator.tuning import wake
+from ..estimator.tuning import unfreeze_encoder
 from ..math.augment import affine
 from ..nets import build
 from ..nets.kith_encoder import KithCoder
@@ -68,7 +68,7 @@ class AutoencoderClusterer(Decoding, NetworkFields, PretrainFields, DeepClustere
         start = init_head(self.init_head, move=move)
         plan = [*self._start(network, fingerprint), start]
         if getattr(s, "encoder_lr", None) is not None:
-            plan.append(wake())
+            plan.append(unfreeze_encoder())
         return [*plan, *self.training()]
 
     def _start(self, network: nn.Module, fingerprint: str) -> list[Phase | Call]:

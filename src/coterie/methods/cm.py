@@ -21,7 +21,7 @@ from ..math.cm import (
     start_from,
 )
 from ..math.losses import dirichlet_penalty
-from ..runtime.device import to_numpy, wide
+from ..runtime.device import to_numpy, wide_dtype
 from ..runtime.rng import numpy_rng, torch_rng
 from ..train.batch import Batch, Terms
 from ..train.head import Head
@@ -68,7 +68,7 @@ class Generative:
         """Score every restart on all rows, choose one, and measure the spread of its clusters."""
         head, n = context.head, context.n
         mu = centers_in(head)
-        wider = wide(mu.device)
+        wider = wide_dtype(mu.device)
         scores, loss = (mu.new_zeros(len(mu), dtype=wider) for _ in range(2))
         shares = mu.new_zeros(mu.shape[:2])
         for z in context.chunks():

@@ -13,7 +13,7 @@ from ..math.assign import squared_distances
 from ..math.centers import kmeans
 from ..math.kmeans import CHUNK_VALUES
 from ..nets import Identity
-from ..runtime.device import to_numpy, wide
+from ..runtime.device import to_numpy, wide_dtype
 from ..runtime.rng import numpy_rng
 from ..train.head import Head
 from ..train.rows import Rows
@@ -88,7 +88,7 @@ class CMEM(Clusterer):
 
     def _expect(self, data: FlatRows, head: Head) -> tuple[torch.Tensor, ...]:
         """Soft counts (k,), soft sums (k, d) and the log likelihood, in blocks that fit a cache."""
-        block, wider = max(256, CHUNK_VALUES // data.shape[1]), wide(head.centers.device)
+        block, wider = max(256, CHUNK_VALUES // data.shape[1]), wide_dtype(head.centers.device)
         mass: Any = 0.0
         sums: Any = 0.0
         evidence: Any = 0.0

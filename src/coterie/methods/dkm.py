@@ -10,7 +10,7 @@ from ..estimator.fields import clustering_weight, code_variance_param
 from ..estimator.params import param
 from ..math.assign import cosine_distances, fuzzy_membership, in_blocks, softmin, squared_distances
 from ..math.centers import first_centers
-from ..runtime.device import wide
+from ..runtime.device import wide_dtype
 from ..train.batch import Terms
 from ..train.head import Head
 from ..train.objective import Objective
@@ -91,7 +91,7 @@ class DKMObjective(Objective):
     def memberships(self, f: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:  # (n, k) -> (n, k)
         if self.membership == "softmax":
             return softmin(f, alpha)
-        fuzzifier = 1 + 1 / alpha.to(wide(alpha.device))
+        fuzzifier = 1 + 1 / alpha.to(wide_dtype(alpha.device))
         return fuzzy_membership(f, fuzzifier, squared=self.distance == "euclidean")
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)

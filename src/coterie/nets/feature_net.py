@@ -71,7 +71,7 @@ class FeatureNet(nn.Module):
         return z
 
     @torch.no_grad()
-    def settle(self, z: torch.Tensor) -> None:
+    def update_norms(self, z: torch.Tensor) -> None:
         """Take the moments of these features, layer by layer, for all that comes after training.
 
         Training sees random views, and few steps leave running moments behind the weights.

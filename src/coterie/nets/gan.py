@@ -166,9 +166,9 @@ class GAN(nn.Module):
         return self.critic_last((self.critic or self.classifier)(x))
 
     def encode(self, x: torch.Tensor) -> torch.Tensor:  # (b, *shape) -> (b, f)
-        return self.settled("classifier")(x)
+        return self.averaged("classifier")(x)
 
-    def settled(self, name: str) -> nn.Module:
+    def averaged(self, name: str) -> nn.Module:
         """The slow copy of a network if there is one."""
         return self.slow[name] if name in self.slow else getattr(self, name)
 

@@ -13,7 +13,7 @@ TRUST = {"empty": 0, "doubtful": 1, "check": 2, "clear": 3}
 MANY = 40  # above this many clusters each card shows fewer and smaller pictures
 
 
-def deck(facts, model, dataset, canvas, seed=0, parts=None):
+def all_cards(facts, model, dataset, canvas, seed=0, parts=None):
     """One dict per cluster with everything that its card shows."""
     describe = {
         "image": _images,

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.common_ground import kmeans_beside, silhouette
+from coterie.common_ground import kmeans_baseline, silhouette
 
 from .maps import sample_rows
 
@@ -20,7 +20,7 @@ def compare(facts, model, X, seed=0, plain=None):
     out = [{"key": "this", "name": "this result", "labels": facts.labels, "agreement": 1.0}]
     if not 2 <= facts.used < facts.n:
         return [out[0] | {"in_embedding": np.nan, "in_raw": np.nan}]
-    plain = plain or kmeans_beside(model, X, facts.labels)
+    plain = plain or kmeans_baseline(model, X, facts.labels)
     own = _fit(facts.z, facts, seed)
     out[0]["in_raw"] = plain.silhouette_of_result
     if plain.model is not model:  # k-means need not be told of itself

@@ -14,7 +14,7 @@ from coterie.runtime.progress import Progress
 from coterie.storage.tensors import write_bytes
 
 from . import baselines, charts, choice, coverage, maps, model_pictures, sections, sentences
-from .all_cards import deck
+from .all_cards import all_cards
 from .cluster_stats import gather, raw_parts
 from .doubts import DIVIDED, ground_doubts
 from .encode import b64, bytes_of, pack_ids, policy
@@ -40,7 +40,7 @@ def write(run_dir, model, dataset, labels=None, out=None, verbose=0, *, outcome=
     verbose : int
         1 shows progress.
     outcome, beside : what a fit already knows of its rows (`estimator.result.Outcome`), and of
-        k-means beside it (`common_ground.Beside`); found out if not given
+        k-means beside it (`common_ground.KMeansBaseline`); found out if not given
 
     Returns
     -------
@@ -77,7 +77,7 @@ def _page(run_dir, model, dataset, labels, seed, step, outcome, beside):
         placed["tsne"] = tsne
     step(75)
     title = getattr(model, "title", "") or type(model).__name__
-    cards = deck(facts, model, dataset, canvas, seed, parts)
+    cards = all_cards(facts, model, dataset, canvas, seed, parts)
     step(85)
     paths = model_pictures.paths(model, canvas, facts)
     spaces = model_pictures.spaces(model, dataset.X, canvas, facts)
@@ -118,7 +118,7 @@ def _page(run_dir, model, dataset, labels, seed, step, outcome, beside):
         crumb=f"{facts.name} · {title}",
         headline=sentences.headline(facts),
         sentences=sentences.sentences(
-            facts, title, beside, bool(seen) or any(map(sentences.starved, notes)), notes
+            facts, title, beside, bool(seen) or any(map(sentences.out_of_time, notes)), notes
         ),
         warnings=sentences.warnings(facts, getattr(model, "history_", ()), notes, seen),
         first_look=sentences.first_look(parts),

@@ -106,7 +106,7 @@ def warnings(facts, history=(), notes=(), seen=()):
 
     `notes` are what the fit itself had to say, `seen` the doubts of `ground_doubts`.
     """
-    out = [_warn("bad", f"{note}.", []) for note in notes if starved(note)]
+    out = [_warn("bad", f"{note}.", []) for note in notes if out_of_time(note)]
     out += [_warn("bad", f"{text}.", numbers) for text, numbers in seen]
     empty = np.flatnonzero(facts.sizes == 0)
     if len(empty):
@@ -141,12 +141,12 @@ def warnings(facts, history=(), notes=(), seen=()):
         out.append(_warn("look", f"{cluster_list(rest)}: see their cards.", rest[:6]))
     if any(not np.isfinite(v) for h in history for v in h.values() if isinstance(v, float)):
         out.append(_warn("bad", "a loss was not a number during training.", []))
-    told = [n for n in notes if not starved(n) and not n.startswith((*CHOSEN, FOUND))]
+    told = [n for n in notes if not out_of_time(n) and not n.startswith((*CHOSEN, FOUND))]
     out.extend(_warn("look", f"{note}.", []) for note in told)
     return out
 
 
-def starved(note):
+def out_of_time(note):
     """Whether a note of a fit says that its time was too short."""
     return note.startswith("the time budget ended")
 

@@ -119,6 +119,6 @@ def on_host(function: Callable, *tensors: torch.Tensor) -> Any:
     return tree_map(lambda t: t.to(device) if isinstance(t, torch.Tensor) else t, made)
 
 
-def wide(device: torch.device) -> torch.dtype:
+def wide_dtype(device: torch.device) -> torch.dtype:
     """The type of long sums: float64 where the device has it."""
     return torch.float32 if device.type in NARROW else torch.float64

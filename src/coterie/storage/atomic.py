@@ -83,7 +83,7 @@ def sweep(folder):
 
 
 @contextlib.contextmanager
-def workplace(name: str, parent=None):
+def scratch_folder(name: str, parent=None):
     """A folder that is removed with all that is in it; those that a kill has left go before.
 
     `name` tells it from those of other work, also among everybody's temporary files.

@@ -45,7 +45,7 @@ def read(path) -> Run:
     path = Path(path)
     if not path.is_dir():
         raise RunError(f"{path} is not a folder; give the --out folder of an earlier fit")
-    swap.settle(path)
+    swap.complete(path)
     meta, working = peek(path), working_folder(path)
     if meta is None and working == path and (path / "model.json").is_file():
         raise RunError(
@@ -75,7 +75,7 @@ def check_target(path, *, resume: bool = False, overwrite: bool = False) -> dict
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; --out needs a folder that does not exist yet")
-    swap.settle(path)
+    swap.complete(path)
     meta, working = peek(path), working_folder(path)
     if meta is None and path.is_dir() and any(not _scrap(p) for p in path.iterdir()):
         raise RunError(f"{path} exists and is not a coterie run; choose another --out")

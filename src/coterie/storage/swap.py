@@ -18,7 +18,7 @@ DROPPED = "dropped"  # a folder of empty files, named as old ones that have no s
 
 def begin(folder: Path) -> Path:
     """An empty folder for the replacement; what an earlier attempt left is given up."""
-    settle(folder)
+    complete(folder)
     new = folder / NEW
     remove(new)
     new.mkdir(parents=True)
@@ -37,10 +37,10 @@ def commit(new: Path, drop: Iterable[str] = ()) -> None:
     sync_folder(new)
     os.rename(new, folder / READY)
     sync_folder(folder)
-    settle(folder)
+    complete(folder)
 
 
-def settle(folder: str | os.PathLike) -> None:
+def complete(folder: str | os.PathLike) -> None:
     """Finish a replacement that was decided; every step may be repeated, also after a kill.
 
     One process at a time: the slower of two would meet the files of the next replacement.

@@ -116,7 +116,7 @@ def save_model(
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file; give a folder to save the model in")
-    swap.settle(folder)
+    swap.complete(folder)
     sweep(folder)
     ours = (swap.NEW, "model.safetensors")  # of a save that was killed
     others = [p.name for p in folder.glob("*") if p.name not in ours and TEMP not in p.name]
@@ -143,7 +143,7 @@ def save_model(
 
 def load_model(folder: str | os.PathLike) -> tuple[dict[str, torch.Tensor], dict]:
     folder = Path(folder)
-    swap.settle(folder)
+    swap.complete(folder)
     for name in ("model.json", "model.safetensors"):
         if not (folder / name).is_file():
             raise StateError(f"{folder} holds no saved model: {name} is missing")

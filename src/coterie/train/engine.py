@@ -13,21 +13,20 @@ import torch
 from torch import nn
 
 from ..data.chunks import epoch_steps
-from ..math.centers import align, changed_share, reseed_empty
+from ..math.centers import align, changed_share
 from ..nets.mlp import half_products
 from ..runtime.processes import World
 from ..runtime.progress import Progress
-from ..runtime.rng import derive, has_own_stream, numpy_rng, reseed, torch_rng
+from ..runtime.rng import derive, has_own_stream, reseed, torch_rng
 from ..storage.tensors import Checkpoint
-from .batch import Batch, Step, Tally, Terms, TrainingError
+from .batch import Batch, Step, Tally, Terms
 from .budget import KEPT_BACK, Pace
 from .checkpoint import Resuming
+from .clusters import cluster_sizes, reseed_lost
 from .head import Head
 from .plan import Call, Phase
 from .rows import Rows
 from .view import Context, View
-
-SAMPLE_ROWS = 1000  # rows that tell the cluster sizes of an epoch when no update does
 
 
 class Engine(Resuming):
@@ -127,9 +126,9 @@ class Engine(Resuming):
             if phase.update and self.step % interval == 0:
                 self.tally.read()
                 updating = time.perf_counter()
-                settled = self._update()
+                converged = self._update()
                 pace.update_took(time.perf_counter() - updating)
-                if settled:
+                if converged:
                     break
             stop = n if s + 1 == steps else (s + 1) * phase.batch_size
             self._one_step(order[s * phase.batch_size : stop])
@@ -218,7 +217,7 @@ class Engine(Resuming):
         self.world.broadcast(tensors)
 
     def _update(self) -> bool:
-        """Refresh the method's full-data state; True when the labels have settled."""
+        """Refresh the method's full-data state; True when the labels hardly change any more."""
         phase, k = self.phase, 0
         if phase.update is None:
             return False
@@ -226,33 +225,16 @@ class Engine(Resuming):
             labels = phase.update(View(self), self.head)
             if isinstance(labels, torch.Tensor) and "centers" in self.head:
                 k = self.head.centers.shape[0]
-                if self._handle_empty(labels, k):
+                if reseed_lost(self, labels, k):
                     labels = phase.update(View(self), self.head)
         self.world.broadcast(list(self.head.tensors().values()))
         if labels is None or isinstance(labels, bool):
             return self.world.agree(bool(labels) and self.step > 0)
         if self.labels is not None and phase.align:
             labels = align(labels, self.labels, max(k, int(labels.max()) + 1))
-        settled = self.labels is not None and changed_share(labels, self.labels) < phase.tol
+        converged = self.labels is not None and changed_share(labels, self.labels) < phase.tol
         self.labels = labels
-        return self.world.agree(settled and self.step > 0)
-
-    def _handle_empty(self, labels: torch.Tensor, k: int) -> bool:
-        counts = torch.bincount(labels, minlength=k)
-        if self.empty == "keep" or bool((counts > 0).all()):
-            return False
-        gone = torch.nonzero(counts == 0).flatten().tolist()
-        where = f"in phase {self.phase.name!r}, epoch {self.epoch}"
-        if self.empty == "raise":
-            raise TrainingError(
-                f"clusters {gone} of {k} have no rows {where}; "
-                "lower n_clusters, or use empty='reseed' or empty='keep'"
-            )
-        rng = numpy_rng(self.seed, self.phase.name, self.step, "empty")
-        centers, moved = reseed_empty(self.head.centers.data, counts, self.encode_all(), rng)
-        self.head.centers.data.copy_(centers)
-        self.notes.append(f"clusters {moved} lost all rows {where} and were re-seeded")
-        return bool(moved)
+        return self.world.agree(converged and self.step > 0)
 
     def _end_epoch(self, steps: int) -> None:
         record: dict[str, Any] = {"phase": self.phase.name, "epoch": self.epoch}
@@ -260,29 +242,11 @@ class Engine(Resuming):
         means = self.world.sum(torch.tensor(list(sums.values()), dtype=torch.float64)) / steps
         record |= dict(zip(sums, means.tolist()))
         if self.head is not None and (self.phase.sizes or self.labels is not None):
-            record |= self._sizes()
+            record |= cluster_sizes(self)
         record["seconds"] = round(time.perf_counter() - self._begin, 3)
         self.tally = Tally(self.phase.name)
         self.history.append(record)
         self.progress.epoch(record)
-
-    @torch.no_grad()
-    def _sizes(self) -> dict[str, float]:
-        labels = self.labels
-        if labels is None:
-            index = torch.linspace(0, self.rows.n - 1, min(SAMPLE_ROWS, self.rows.n)).long()
-            self.network.eval()
-            scores = self.assign(self.network.encode(self.feed(index)), self.head)
-            self.network.train()
-            labels = scores.argmax(1)
-        shares = torch.bincount(labels.cpu()).double() / len(labels)
-        self.progress.sizes(shares.tolist())
-        used = shares[shares > 0]
-        return {
-            "clusters_used": len(used),
-            "smallest_share": round(used.min().item(), 4),
-            "largest_share": round(used.max().item(), 4),
-        }
 
     def _fit_budget(self, pace: Pace, every: int, most: int) -> None:
         """End this phase when it has taken its share of the time that is left."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..data.chunks import epoch_steps
 from ..math.augment import surround
-from ..runtime.device import wide
+from ..runtime.device import wide_dtype
 from .rows import Rows
 
 SEEN_ROWS = 1000  # rows that tell what lies around images
@@ -38,7 +38,7 @@ class Look:
         """Mean squared distance of the rows from their mean."""
         total, square, rows = 0.0, 0.0, self._rows
         for start in range(0, rows.n, rows.chunk):
-            x = rows.slice(start, start + rows.chunk).flatten(1).to(wide(rows.device))
+            x = rows.slice(start, start + rows.chunk).flatten(1).to(wide_dtype(rows.device))
             total, square = total + x.sum(0), square + float(x.square().sum())
         return max(square / rows.n - float((total / rows.n).square().sum()), 0.0)
 
@@ -127,7 +127,7 @@ class _Open(_Rows):
             return self._facts[name]
         raise AttributeError(f"{self.method.__name__} has no field {name!r}")
 
-    def settle(self) -> Settings:
+    def resolved(self) -> Settings:
         fields = {name: getattr(self, name) for name in self._rules}
         for name in getattr(self.method, "facts", ()):
             getattr(self, name)
@@ -148,4 +148,4 @@ def resolve(
     look : what the rows' values tell, a `Look`; without one rules see neutral values
     known : fields that are resolved already (a stored model's)
     """
-    return _Open(estimator, n, tuple(shape), look, known).settle()
+    return _Open(estimator, n, tuple(shape), look, known).resolved()

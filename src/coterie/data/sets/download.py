@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coterie.storage.atomic import workplace
+from coterie.storage.atomic import scratch_folder
 
 from ..errors import DataError, listed
 from . import stored
@@ -58,7 +58,7 @@ def fetch(name: str, data_dir: str | Path | None = None, tell: Tell | None = Non
     source = SOURCES[name]
     folder.mkdir(parents=True, exist_ok=True)
     # in the data folder: a rename within one file system is atomic
-    with workplace(name, folder) as place:
+    with scratch_folder(name, folder) as place:
         got = [place / file for file, _ in source.files]
         for path, (_, digest) in zip(got, source.files):
             _download(source.url + path.name, digest, path, name, folder, tell)

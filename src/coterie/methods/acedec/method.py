@@ -30,7 +30,7 @@ from ..dec import DECObjective
 from ..dekm import DEKMObjective
 from ..dkm import DKMObjective
 from .spaces import TwoSpaces
-from .start import HELD, first_head, hold_scale, space_phase
+from .start import FIXED_SPACE, first_head, hold_scale, space_phase
 
 OBJECTIVES = {
     "dcn": DCNObjective,
@@ -158,7 +158,7 @@ class ACeDeC(TwoSpaces):
         changed = batch.x is not batch.clean
         z = torch.cat([clean, batch.z]) if changed else clean
         original = torch.cat([clean, clean]) if changed else clean
-        W = head.held if self.objective in HELD else space_map(head)
+        W = head.held if self.objective in FIXED_SPACE else space_map(head)
         if self.objective == "dcn":  # rows are assigned afresh in each batch
             head.labels[rows] = nearest(clean, head)
         rows = torch.cat([rows, rows]) if changed else rows
@@ -167,7 +167,7 @@ class ACeDeC(TwoSpaces):
             "cluster": self._weight(z) * self._pull(z @ W, seen, rows),
             "shared": self.shared(z if self.shared_pull else z.detach(), head),
         }
-        if self.objective in HELD:
+        if self.objective in FIXED_SPACE:
             terms["space"] = self.distance(z.detach(), original.detach(), head)
         return terms | self.reconstruction(batch, head)
 
@@ -220,7 +220,7 @@ class ACeDeC(TwoSpaces):
         W = space_map(head).detach()
         seen: Any = InSpace(head, centers=head.centers.data @ W)
         labels: Any = self.objective_.update(z @ W, seen, view.rng, view.done)
-        if self.objective in HELD:
+        if self.objective in FIXED_SPACE:
             head.held.copy_(W)
         sums, counts = cluster_sums(z, labels, self.n_clusters)
         if "centers" in head.kinds["state"]:

@@ -7,7 +7,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ...math.axes import CLUSTER_AXIS, betas, masked, rotated, unrotated
-from ...runtime.device import on_host, to_numpy, wide
+from ...runtime.device import on_host, to_numpy, wide_dtype
 from ...train.view import Context
 from ..autoencoder import JointClusterer
 
@@ -31,7 +31,7 @@ class TwoSpaces(JointClusterer):
             head.V.copy_(head.V[:, order].clone())
             head.b.copy_(head.b[order].clone())
             context.labels = self.update(context, head)
-            u = rotated(context.latents - head.shared, head).to(wide(context.device))
+            u = rotated(context.latents - head.shared, head).to(wide_dtype(context.device))
             head.spread.copy_(u.T @ u / len(u))
 
     def _after_fit(self) -> None:
@@ -64,11 +64,11 @@ class TwoSpaces(JointClusterer):
         """
         check_is_fitted(self, "head_")
         head, axes = self.head_, self._axes("shared")
-        many = len(self.beta_) - self.cluster_dims_
-        if not 0 <= cluster < self.n_clusters or not 0 <= component < many:
+        n_shared = len(self.beta_) - self.cluster_dims_
+        if not 0 <= cluster < self.n_clusters or not 0 <= component < n_shared:
             raise ValueError(
                 f"cluster={cluster}, component={component}: there are {self.n_clusters} clusters "
-                f"and {many} shared axes; choose smaller numbers, counted from 0"
+                f"and {n_shared} shared axes; choose smaller numbers, counted from 0"
             )
         with torch.no_grad():
             values, vectors = on_host(

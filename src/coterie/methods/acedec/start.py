@@ -9,10 +9,10 @@ from torch import nn
 from ...math.assign import squared_distances, squared_error
 from ...math.axes import (
     axis_scatter,
+    fit_space,
     logits,
     random_rotation,
     rotated,
-    settle,
     space_map,
     unrotated,
     whitening,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .method import ACeDeC
 
 
-START_ROWS = 20_000  # rows that the start is settled on, at most
-HELD = ("dec", "idec", "dekm")  # objectives that say nothing about beta; see `ACeDeC`
+START_ROWS = 20_000  # rows that the start is found on, at most
+FIXED_SPACE = ("dec", "idec", "dekm")  # objectives that see a copy of the space; see `ACeDeC`
 Frame = tuple[torch.Tensor, torch.Tensor]  # a fixed linear map of the codes and its inverse
 
 
@@ -42,7 +42,7 @@ def first_head(method: "ACeDeC", z: torch.Tensor, rng: np.random.Generator) -> H
         white = (z - z.mean(0)) @ frame[0]
         some = np.sort(rng.permutation(len(z))[:START_ROWS])
         # among many axes half of them are seldom the right ones
-        V, beta, centers = settle(white[some], s.n_clusters, rng, n_init=max(s.n_init, d))
+        V, beta, centers = fit_space(white[some], s.n_clusters, rng, n_init=max(s.n_init, d))
         labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
         return make_head(method, z, labels, frame, V, rng)
     eye = torch.eye(d, dtype=z.dtype, device=z.device)
@@ -70,7 +70,7 @@ def make_head(
     kinds["param"] |= {"V": V, "b": logits(beta)}
     kinds["state"] |= {"frame": frame[0], "unframe": frame[1], "shared": z.mean(0)}
     kinds["state"] |= {"counts": counts, "spread": torch.zeros_like(V)}
-    if s.objective in HELD:
+    if s.objective in FIXED_SPACE:
         kinds["state"]["held"] = frame[0] @ (V * beta)
     head = Head(kinds["param"], kinds["state"], kinds["rows"])
     hold_scale(s, z, head)

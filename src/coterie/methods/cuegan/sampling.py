@@ -29,7 +29,7 @@ class Sampling(StepFields, DeepClusterer):
         with torch.no_grad():
             code = int(self.head_.codes[cluster]) if "codes" in self.head_ else cluster
             inputs = self._inputs(torch.full((n,), code), noise).to(self.device_)
-            return self._to_input(to_numpy(self.network_.settled("generator")(inputs)))
+            return self._to_input(to_numpy(self.network_.averaged("generator")(inputs)))
 
     def critic_values(self, X: Any) -> np.ndarray:  # (n,) float32
         """What the critic thinks of rows: large where it finds too few generated ones."""

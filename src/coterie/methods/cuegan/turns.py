@@ -11,10 +11,10 @@ from ...math.augment import affine, feature_noise, jitter, recolour
 from ...math.gan import (
     critic_terms,
     draw_clusters,
-    eased,
-    follow_,
     generator_terms,
     learn_prior_,
+    moving_average_,
+    ramp,
     staircase,
 )
 from ...math.losses import gradient_penalty, interpolate_rows
@@ -79,7 +79,7 @@ class Turns(Sampling):
         fake = self._seen(fake, step, "generator")
         logits = linear(network.classifier(fake), head.weight, head.bias)
         eta = staircase(s.eta, s.eta_growth, s.eta_every, step.step)
-        eta *= eased(step.step / length_of(s), s.eta_wait)
+        eta *= ramp(step.step / length_of(s), s.eta_wait)
         terms = generator_terms(network.critique(fake), logits, clusters, eta)
         bound = cross_entropy(logits.detach(), clusters)
         right = (logits.argmax(1) == clusters).float().mean()
@@ -123,7 +123,7 @@ class Turns(Sampling):
         if memory:
             pairs = step.network.pairs()
             pairs += [(head.slow_weight, head.weight), (head.slow_bias, head.bias)]
-            follow_(pairs, memory, step.step)
+            moving_average_(pairs, memory, step.step)
 
     def optimizers(self, network: GAN, head: Head) -> dict[str, tuple[list, Optim]]:
         optim = self.optim(betas=tuple(self.settings_.betas))

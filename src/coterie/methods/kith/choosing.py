@@ -29,7 +29,7 @@ HUBS = ("text",)  # kinds whose graphs have hubs: cuts leave a giant and small g
 AGREED = 0.95  # Rand index of direct and merged heads from which they speak for themselves
 HALF = 0.5  # weight of a row's neighbours in learned labels: they do not overrule its own
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
-SETTLED_ROWS = 20_000  # rows that normalisation is settled on, about
+NORM_ROWS = 20_000  # rows that normalisation takes its moments from, about
 
 
 @torch.no_grad()
@@ -120,10 +120,10 @@ def embed(context: Context) -> torch.Tensor:  # (n, e)
     return h
 
 
-def settle(context: Context) -> None:
+def update_norms(context: Context) -> None:
     """Normalisation by the moments of clean rows, the same ones on every process."""
     z = context.head.z
-    context.network.settle(z[:: math.ceil(len(z) / SETTLED_ROWS)])
+    context.network.update_norms(z[:: math.ceil(len(z) / NORM_ROWS)])
 
 
 def target(q: torch.Tensor, graph: torch.Tensor, weight: float) -> torch.Tensor:  # (n, k)

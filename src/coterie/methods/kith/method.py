@@ -22,7 +22,7 @@ from ...train.plan import Call, Phase
 from ...train.rows import Rows
 from ...train.settings import Settings
 from ...train.view import Context, View
-from .choosing import choose, settle
+from .choosing import choose, update_norms
 from .explained import Explained
 from .fields import REFINE_EPOCHS, REFINE_STEPS, KithFields, even_batch, usual_embedding
 from .heads import Families, candidates
@@ -111,7 +111,8 @@ class Kith(KithFields, Explained, DeepClusterer):
         plan = [Call(self._start, "graph"), train, Call(self._choose, "merge")]
         if not refine:
             return plan
-        return [*plan, self.phase("refine", refine, **common, **hooks), Call(settle, "settle")]
+        learn = self.phase("refine", refine, **common, **hooks)
+        return [*plan, learn, Call(update_norms, "settle")]
 
     def _start(self, context: Context) -> None:
         """Features of all rows, their graph, and heads with random weights."""
@@ -204,7 +205,7 @@ class Kith(KithFields, Explained, DeepClusterer):
         return [[(h @ w + b).softmax(1) for w, b in family] for family in self._heads(head)]
 
     def _choose(self, context: Context) -> None:
-        settle(context)
+        update_norms(context)
         choose(self, context)
 
     # -- learning the winner ----------------------------------------------------------------

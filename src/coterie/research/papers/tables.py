@@ -137,8 +137,8 @@ def _source(found: dict, row: Row, profile: str) -> str:
     counts = sorted({len(cell.runs) for cell in _of(found, row) if cell.runs})
     if not counts:
         return LINES[profile]
-    many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{LINES[profile]} ({many} run{'' if counts[-1] == 1 else 's'})"
+    number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{LINES[profile]} ({number} run{'' if counts[-1] == 1 else 's'})"
 
 
 def _marks(paper, item: Item, columns: list, found: dict) -> dict:
