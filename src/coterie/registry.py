@@ -37,9 +37,9 @@ def list_methods() -> dict[str, type[Clusterer]]:
 def load(folder: Any, **overrides: Any) -> Clusterer:
     """A model that was saved with `save`, or the model of a run folder.
 
-    It takes rows such as it was fitted on: `recipe_` says how they are read. The model of a run
-    takes texts, lists of images (Pillow's, or paths), frames whose columns stand in any order,
-    AnnData and arrays.
+    It takes the kind of rows that it was fitted on: `recipe_` says how they are read. The model of
+    a run takes texts, lists of images (from Pillow, or paths), frames with their columns in any
+    order, AnnData and arrays.
 
     Parameters given here replace the stored ones, e.g. `net=` for a model with your own modules.
     """

@@ -5,6 +5,7 @@ import doctest
 import numpy as np
 import pytest
 
+from conftest import KEYS, quick
 from coterie.methods import METHODS
 from coterie.registry import get
 
@@ -24,3 +25,15 @@ def test_the_example_of_a_method_runs(key):
     result = doctest.DocTestRunner(verbose=False).run(found, out=told.append, clear_globs=False)
     assert result.failed == 0, "".join(told)
     assert found.globs["labels"].shape == (60,)
+
+
+INNER = {"network_", "head_", "objective_", "scaling_", "seed_", "input_shape_", "row_shape_"}
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_a_fit_leaves_is_documented(key, blobs):
+    model = quick(key).fit(blobs[0])
+    left = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    listed = model.__doc__.partition("Attributes\n")[2]
+    assert [name for name in sorted(left - INNER) if f"    {name}\n" not in listed] == []

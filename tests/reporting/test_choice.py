@@ -22,7 +22,7 @@ def test_every_candidate_is_listed_and_the_winner_marked(fitted):
     assert found["rows"][0]["taken"] and found["rows"][0]["alike"] == "1.00"
     assert sum(row["taken"] for row in found["rows"]) == 1
     assert [c["j"] for c in found["clusters"]] == [0, 1, 2] and found["refits"] == 10
-    assert found["why"] and "taken" not in found["why"]
+    assert found["why"] and "chosen:" not in found["why"]
     assert choice.section(coterie.KMeans(3)) is None
 
 

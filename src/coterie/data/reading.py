@@ -61,8 +61,8 @@ def load(
         documents. For a folder of images ``label_column="folder"`` takes the subfolders; for
         .npz files and named sets it names another label array.
     image_size : int or (height, width) or "HxW", optional
-        Size to bring images to; otherwise the most common size (of files in a folder: shrunk to 64
-        pixels if its longer side has over 128).
+        Size to which images are resized; by default the most common size (files in a folder: shrunk
+        to 64 pixels if the longer side has more than 128).
     skip_bad : bool
         Leave out unreadable images instead of stopping.
     embeddings : bool

@@ -48,6 +48,7 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
         "notes_": "remarks of the fit on its result",
         "recipe_": "how the rows were read, for `load_data(new, recipe=model.recipe_)`",
         "n_features_in_": "columns of a table; rows of an image",
+        "device_": "device that the model uses now",
     }
     key: ClassVar[str] = ""
     title: ClassVar[str] = ""
@@ -216,14 +217,14 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
     def save(self, folder: Any, *, overwrite: bool = False) -> None:
         """Write model.safetensors and model.json; `coterie.load(folder)` brings it back.
 
-        A model that is there already is only replaced with `overwrite`, that of a run never.
+        An existing model is replaced only with `overwrite`, the model of a run folder never.
         """
         check_is_fitted(self, "head_")
         saving.save(self, folder, overwrite)
 
     @classmethod
     def paper(cls, dataset: str, *, variant: str | None = None, **overrides: Any) -> "Clusterer":
-        """This method with its paper's settings for a data set (presets/KEY.toml)."""
+        """This method with the published settings for a data set, as in `DEC.paper("usps")`."""
         if variant and variant not in cls.variants:
             known = ", ".join(filter(None, cls.variants)) or "none"
             raise ValueError(f"{cls.__name__} has no variant {variant!r}; there are: {known}")

@@ -89,9 +89,9 @@ class Labelling(Fields, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:  # (n,) float32
         """How well each row fits: higher is better, and rows that fit worst are rejected first.
 
-        The log-density of methods that have one (k-means, mixtures), the distance from training
-        rows where these carry the labels (spectral), else the log-odds of the row's cluster against
-        all others. Figures of different methods cannot be compared.
+        For k-means, mixtures, DCN and DEKM it is the log-density; for spectral clustering, UMAP +
+        GMM and Leiden minus the mean distance to the nearest training rows; otherwise the log-odds
+        of the row's cluster against all others. Scores of different methods cannot be compared.
         """
         return self._map(self._rows(X), self._fits)
 

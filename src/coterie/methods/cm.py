@@ -54,6 +54,9 @@ class Generative:
         **{"centers": 0, "spread": 0},
         **{"encoder": 1, "encoder_bias": 1, "decoder": 1},
     }
+    attributes: ClassVar[dict[str, str]] = {
+        "restart_scores_": "E2 - E3 per row of each restart; lower is less ambiguous"
+    }
 
     if TYPE_CHECKING:  # what the estimators have that this is a part of
         n_clusters: int

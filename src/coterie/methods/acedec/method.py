@@ -65,8 +65,8 @@ class ACeDeC(TwoSpaces):
     Training: centres are running means of the rows they are given; one without rows in a batch
     stays. Each update sets them to the mean over all rows and restarts their counts.
 
-    With ``shared_pull=False`` the second term teaches V and beta only: it still makes an
-    axis costly that does not separate clusters, but it no longer moves the embedding.
+    With ``shared_pull=False`` the second term trains V and beta only: an axis that does not
+    separate clusters is still costly, but the embedding is no longer moved by it.
 
     Augmentation, with x' the changed row and z' its embedding: z' is pulled to the centre of z,
     and each space has its own picture to rebuild::
@@ -76,18 +76,18 @@ class ACeDeC(TwoSpaces):
 
     Every term is the mean of a row's and its changed copy's.
 
-    The paper does not say how its masks look. Plain 1 - beta would let at most half of an axis
+    The paper does not define its masks. Plain 1 - beta would let at most half of an axis
     into the shared space, since beta >= 1/2; g runs from 0, where an axis counts as shared, to 1.
     Masked axes hold the mean, not 0.
 
     Other objectives than the paper's "dcn" see the weighted coordinates beta * V'z in place of the
     embedding, and replace the first term. DKM's is its relaxation. The terms of "dec", "idec" and
-    "dekm" are no scatters that could be weighed against the second term, so beta would run to
+    "dekm" are not scatters, so they cannot be weighed against the second term and beta would go to
     1: they see the space as it was at the last update, and V and beta learn from eq. 5 as always.
     As in DEC, the encoder of "dec" learns nothing from the reconstruction.
 
-    Few columns without nonlinear structure want a linear autoencoder of full width, as in the
-    paper's SYNTH: ``hidden=(), embedding_dim=X.shape[1]``.
+    For few columns without nonlinear structure use a linear autoencoder of full width, as in
+    the paper's SYNTH: ``hidden=(), embedding_dim=X.shape[1]``.
     """
 
     facts = ("outside", "sampled_variance")

@@ -1,6 +1,6 @@
 """Reading a model whose embedding is split into a cluster space and a shared space."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,11 @@ class TwoSpaces(JointClusterer):
     """
 
     keeps_decoder = True
+    attributes: ClassVar[dict[str, str]] = {
+        "beta_": "weight of each axis in the cluster space, descending",
+        "rotation_": "(d, d), axes in columns, in the order of `beta_`",
+        "cluster_dims_": "number of axes that count as cluster space",
+    }
 
     def finish_spaces(self, context: Context) -> None:
         """State of the finished network; axes in the order of their beta, clusters first."""

@@ -1,5 +1,7 @@
 """An autoencoder first, then plain clustering of its embedding: what joint training must beat."""
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 
@@ -8,7 +10,7 @@ from ...runtime.device import to_numpy
 from ...train.head import Head
 from ..autoencoder import AutoencoderClusterer
 from .kmeans import kmeans_head
-from .subkmeans import subkmeans_head, subspace_scores
+from .subkmeans import SUBSPACE, subkmeans_head, subspace_scores
 
 
 class AEKMeans(AutoencoderClusterer):
@@ -36,6 +38,7 @@ class AESubKMeans(AEKMeans):
     title = "AE + SubKmeans"
     summary = "SubKmeans on an autoencoder's embedding"
     reference = "baseline of the ACe/DeC paper"
+    attributes: ClassVar[dict[str, str]] = SUBSPACE
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         return subkmeans_head(latents, self.n_clusters, rng, self.n_init)

@@ -1,6 +1,6 @@
 """k-means on the rows themselves, or on their principal components."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -38,6 +38,9 @@ class KMeans(Clusterer):
     variants = {"p": {"init": "k-means++", "n_init": 1}, "r": {"init": "random", "n_init": 1}}
     tiny = {"n_init": 2}
     scores_are_probabilities = False
+    attributes: ClassVar[dict[str, str]] = {
+        "inertia_": "sum of squared distances of the (scaled) rows to their centres"
+    }
 
     init: str = param("k-means++", "starting centres", choices=("k-means++", "random"))
     n_init: int = n_init_param()

@@ -37,6 +37,7 @@ class OnFeatures(Clusterer):
     """Base: `_head` makes clusters of the features of all rows."""
 
     words: ClassVar[int] = 5000  # as Kith
+    attributes: ClassVar[dict[str, str]] = {"kind_": "kind of data that decided the features"}
 
     kind: str = param("auto", "kind of data, decides the features", choices=("auto", *kinds.KINDS))
 

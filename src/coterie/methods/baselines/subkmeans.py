@@ -1,5 +1,7 @@
 """SubKmeans: a rotation, some axes with clusters, the rest with one mean."""
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +18,10 @@ from ...train.rows import Rows
 from .kmeans import FlatRows
 
 SUBKMEANS_VALUES = 2**28  # rows times columns that are held in memory, at most
+SUBSPACE = {  # attributes of a fit
+    "rotation_": "(d, d), axes in columns: those of the clusters first",
+    "cluster_dims_": "number of axes on which clusters differ",
+}
 
 
 def subkmeans_head(latents: torch.Tensor, k: int, rng: np.random.Generator, n_init: int) -> Head:
@@ -38,7 +44,7 @@ def subspace_scores(latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d
 
 
 class SubKMeans(Clusterer):
-    """Clusters live on the first `cluster_dims_` axes of `rotation_`; `transform` shows those."""
+    """Clusters differ on the first `cluster_dims_` axes of `rotation_`; `transform` gives these."""
 
     key = "subkmeans"
     title = "SubKmeans"
@@ -46,6 +52,7 @@ class SubKMeans(Clusterer):
     reference = "Mautz, Ye, Plant, Boehm: Towards an optimal subspace for k-means, 2017"
     tiny = {"n_init": 2}
     scores_are_probabilities = False
+    attributes: ClassVar[dict[str, str]] = SUBSPACE
 
     n_init: int = n_init_param()
 

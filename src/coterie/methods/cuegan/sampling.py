@@ -1,6 +1,6 @@
 """Reading a model that can draw rows: CueGAN's generator and critic after the fit."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +13,8 @@ from ...runtime.device import to_numpy
 
 class Sampling(StepFields, DeepClusterer):
     """Generated rows of a cluster; the head holds the prior, the network generator and critic."""
+
+    attributes: ClassVar[dict[str, str]] = {"prior_": "share of each cluster"}
 
     def _after_fit(self) -> None:
         self.prior_ = to_numpy(self.head_.prior)

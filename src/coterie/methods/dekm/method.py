@@ -169,7 +169,7 @@ class DEKM(Rotated):
         "k-means runs from new starts, beside the one from the previous centres; the best is kept",
         ge=0,
     )
-    fresh_every: int = param(5, "updates between two such challenges", ge=1)
+    fresh_every: int = param(5, "updates between two such runs", ge=1)
     recon_weight: float = param(0.0, "weight of the reconstruction (mean over features)", ge=0)
     normalize: bool = param(False, "embeddings of unit length", group="network")
     clean_share: float = param(

@@ -1,6 +1,6 @@
 """Reading a model whose head rotates the embedding, and a decoder for it after the fit."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -20,13 +20,19 @@ from ..autoencoder import JointClusterer
 class Rotated(JointClusterer):
     """The head holds `rotation` (axes in columns), their `eigenvalues`, and the mark `decoder`."""
 
+    attributes: ClassVar[dict[str, str]] = {
+        "rotation_": "(e, e), axes in columns, that of the largest scatter last",
+        "eigenvalues_": "variance within clusters along each axis",
+        "kmeans_share_": "share of the time that k-means took",
+    }
+
     def _after_fit(self) -> None:
         self.rotation_ = to_numpy(self.head_.rotation)  # (e, e), axes in columns
         # within-cluster variance of each axis
         self.eigenvalues_ = to_numpy(self.head_.eigenvalues)
 
     def transform(self, X: Any, space: str = "embedding") -> np.ndarray:  # (n, e) float32
-        """Embedding of each row, as it is or "rotated": loosest axis of the clusters last."""
+        """Embedding of each row, as it is or "rotated": the axis of the largest scatter last."""
         if space not in ("embedding", "rotated"):
             raise ValueError(f"space={space!r}: choose 'embedding' or 'rotated'")
         check_is_fitted(self, "head_")

@@ -1,5 +1,7 @@
 """What a fit of Kith tells of its candidates, from the tensors of its head: also after a load."""
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 
@@ -11,6 +13,18 @@ from .words import NAMES
 
 class Explained(Numbered):
     """Candidates, choice and stability as attributes."""
+
+    attributes: ClassVar[dict[str, str]] = {
+        "chosen_": "name of the candidate that was chosen",
+        "second_": "name of the runner-up",
+        "candidates_": "labels of every candidate, by name",
+        "agreements_": "adjusted Rand index of every candidate with the chosen one",
+        "agreement_": "that of the runner-up",
+        "cuts_": "share of the edges of the graph between clusters, for every candidate",
+        "stability_": "`reappears`: refits in which each cluster comes back; `refits`, `overall`",
+        "neighbours_": "graph of nearest neighbours: row numbers, nearest first",
+        "kind_": "kind of data that decided the features",
+    }
 
     def _renumber(self, order: torch.Tensor) -> None:
         super()._renumber(order)
