@@ -78,6 +78,6 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "search_bar_text": "Search the site",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
 }
-html_sidebars = {"index": [], "install": [], "quickstart": [], "which-method": []}
+html_sidebars = {page: [] for page in ("index", "install", "quickstart", "which-method", "api")}

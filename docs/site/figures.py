@@ -48,7 +48,7 @@ def write(out: Path, methods: dict) -> None:
     _put(out / "all_figures.md", long_table(rows))
     _put(out / "readme_table.md", readme_table(rows))
     _put(out / "best.md", best_table(rows))
-    _put(out / "counts.md", f"{len(runs):,} runs are in the ledger.\n")
+    _put(out / "counts.md", f"The ledger has {len(runs):,} runs.\n")
 
 
 def summaries(runs: list[dict]) -> list[dict]:

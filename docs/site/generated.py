@@ -56,7 +56,8 @@ def method_table(methods, unwritten) -> str:
     for key, cls in methods.items():
         variants = ", ".join(f"`{key}:{v}`" for v in cls.variants)
         folder = "_generated/pages" if key in unwritten else "methods"
-        lines.append(f"| `{key}` | [{cls.title}]({folder}/{key}.md) | {cls.summary} | {variants} |")
+        page = f"[`{cls.__name__}`]({folder}/{key}.md)"
+        lines.append(f"| `{key}` | {page} | {cls.summary} | {variants} |")
     return "\n".join(lines) + "\n"
 
 

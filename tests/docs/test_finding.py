@@ -76,6 +76,14 @@ def test_a_page_that_is_named_as_asked_comes_first(questions):
     assert questions.search(index(), "folder rows") == []  # all words must be there
 
 
+def test_words_are_split_and_stemmed_as_the_browser_does(questions):
+    """Its stemmer is Snowball's English one, which keeps the y of arrays."""
+    made = index(terms={"array": [0], "multi": [1], "node": [1], "mps": [2]})
+    assert questions.search(made, "arrays") == ["a"]
+    assert questions.search(made, "multi-node") == ["b"]
+    assert questions.search(made, "MPS 2") == ["c"]
+
+
 def test_a_heading_comes_before_a_parameter_of_that_name(questions):
     assert questions.search(index(), "tol") == ["a"]
     assert questions.search(index(titleterms={"tol": 2}), "tol") == ["c", "a"]

@@ -75,8 +75,11 @@ def histogram(counts, title, slot_=None, width=150, height=36, ends=None):
     return svg(width, height + 16, join([*bars, line, left, right]), title, "hist")
 
 
-def curve(values, title, phases=None, width=320, height=120):
-    """One line over epochs; `phases` is a list of (name, first index) drawn as dividers."""
+def curve(values, title, phases=None, width=320, height=120, ends=()):
+    """One line over epochs; `phases` is a list of (name, first index) drawn as dividers.
+
+    `ends`: words below the first and the last value.
+    """
     clean = [(i, float(v)) for i, v in enumerate(values) if v is not None and math.isfinite(v)]
     if not clean:
         return Markup("")
@@ -99,7 +102,9 @@ def curve(values, title, phases=None, width=320, height=120):
         parts.append(tag("circle", cx=x, cy=y, r=3, class_="dot"))
     else:
         parts.append(tag("polyline", points=points, class_="line"))
-    return svg(width, height, join(parts), title)
+    for words, x, anchor in zip(ends, (x0, x0 + w), ("start", "end")):
+        parts.append(tag("text", words, x=x, y=height + 5, class_="tiny", text_anchor=anchor))
+    return svg(width, height + 13 * bool(ends), join(parts), title)
 
 
 def diverging(value, most, width=120, height=10):

@@ -38,4 +38,6 @@ def section(facts, model, dataset):
         f"it {change}. If the curve falls at its end, a few "
         f"{facts.noun}s belong nowhere. If it is straight, leaving rows out helps little."
     )
-    return {"note": note, "chart": charts.curve(values, "mean confidence over the share kept")}
+    ends = f"the best few: {values[0]:.2f}", f"all: {all_rows}"
+    chart = charts.curve(values, "mean confidence over the share kept", ends=ends)
+    return {"note": note, "chart": chart}

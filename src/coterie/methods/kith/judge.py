@@ -72,7 +72,7 @@ def decide(
     why = "its clusters follow the neighbour graph best "
     if order[0] != top:
         why = f"its clusters follow the graph as well as {top}'s and change less with the seed "
-    why += f"({100 * cuts[order[0]]:.1f} % of the edges leave a cluster)"
+    why += f"({100 * cuts[order[0]]:.1f} % of its edges run between clusters)"
     if "mixture" in labels:
         why += (
             f", and {k} Gaussians do not describe the rows (richer densities gain {gap:.2f} nats "
