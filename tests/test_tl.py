@@ -66,6 +66,8 @@ def test_results_survive_a_file(tmp_path):
 
 
 def test_errors_say_where_and_what_to_do(tmp_path):
+    with pytest.raises(TypeError, match=r"takes an AnnData, not ndarray; .*Kith\(3\)\.fit"):
+        coterie.tl.kith(np.zeros((9, 2)), n_clusters=3)
     adata = cells()
     with pytest.raises(ValueError, match=r"adata\.obsm has no 'X_scvi'; it has 'X_pca'"):
         coterie.tl.kmeans(adata, 3, use_rep="X_scvi")

@@ -70,6 +70,11 @@ def cluster(
 
 def matrix(adata: Any, use_rep: str | None = None, layer: str | None = None) -> Any:
     """The rows of an AnnData as an array or a CSR matrix, without gaps."""
+    if not hasattr(adata, "obsm"):
+        raise TypeError(
+            f"coterie.tl takes an AnnData, not {type(adata).__name__}; for other rows use a class, "
+            "such as coterie.Kith(3).fit(X)"
+        )
     if use_rep is not None and layer is not None:
         raise ValueError(f"use_rep={use_rep!r} and layer={layer!r}: give one of them")
     place, key = ("obsm", use_rep) if use_rep is not None else ("layers", layer)

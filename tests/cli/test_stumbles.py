@@ -238,7 +238,7 @@ def test_what_only_leads_to_rows_is_told_from_rows(blobs, rows, tmp_path):
 
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="there is an accelerator")
 def test_a_device_that_is_not_there_is_told(capsys, rows, blobs):
-    with pytest.raises(ValueError, match=r"device='cuda' is not there; use 'auto', or .*'cpu'"):
+    with pytest.raises(ValueError, match=r"device='cuda' is not available; use 'auto', or .*'cpu'"):
         quick("dec", device="cuda").fit(blobs[0])
     with pytest.raises(TypeError, match="did you mean device"):
         coterie.DEC(3, gpu=True)

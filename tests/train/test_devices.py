@@ -194,9 +194,9 @@ def test_rows_of_a_file_are_sent_batch_by_batch(digit_images, tmp_path, accelera
 def test_an_absent_device_is_told_with_what_is_there(blobs, accelerator):
     assert devices.pick_device("auto") == accelerator == devices.pick_device("standin")
     assert devices.pick_device(torch.device("cpu")) == torch.device("cpu")
-    with pytest.raises(ValueError, match=r"'cuda' is not there.*'cpu', 'standin:0'"):
+    with pytest.raises(ValueError, match=r"'cuda' is not available.*'cpu', 'standin:0'"):
         quick("dec", device="cuda").fit(blobs[0])
-    with pytest.raises(ValueError, match="'standin:1' is not there"):
+    with pytest.raises(ValueError, match="'standin:1' is not available"):
         quick("dec", device="standin:1").fit(blobs[0])
     with pytest.raises(ValueError, match="device='gpu' is no device"):
         quick("dec", device="gpu").fit(blobs[0])

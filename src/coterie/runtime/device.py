@@ -38,7 +38,7 @@ def pick_device(asked: Any, processes: int = 1) -> torch.device:
     if device.type == "cpu":
         return CPU
     if device.type != found or (device.index or 0) >= count:
-        raise ValueError(f"device={str(asked)!r} is not there; {_way_out(found, count)}")
+        raise ValueError(f"device={str(asked)!r} is not available; {_way_out(found, count)}")
     if processes > 1 and device.type != "cuda":
         raise ValueError(
             f"devices={processes} processes share the work on CPUs and on CUDA devices, not on "
