@@ -151,7 +151,7 @@ def method_page(key: str, rows: list[dict]) -> str:
                 )
     text = "\n".join(lines) + "\n"
     text += (
-        "\nScores in per cent, means over runs. **ours** is measured with this package and stands "
+        "\nScores in per cent, means over runs. **ours** was measured with this package and is "
         "in the ledger (`coterie bench --show`); *published* is what the named paper prints.\n"
     )
     if marked:

@@ -66,7 +66,7 @@ def reference(cls) -> str:
     lines = [f".. py:class:: coterie.{cls.__name__}(n_clusters, *, ...)", ""]
     hints = typing.get_type_hints(cls)
     groups: dict[str, list] = {}
-    for f in dataclasses.fields(cls):
+    for f in sorted(dataclasses.fields(cls), key=lambda f: f.name != "n_clusters"):
         groups.setdefault(f.metadata.get("group", "method"), []).append(f)
     for group, title in GROUPS.items():
         if group in groups:

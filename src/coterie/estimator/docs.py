@@ -12,7 +12,8 @@ def with_sections(cls: type) -> str:
     if text.startswith(f"{cls.__name__}("):  # what dataclasses write where there is no docstring
         text = ""
     parts = [text or f"{getattr(cls, 'title', cls.__name__)}."]
-    parts.append(_section("Parameters", [_parameter(cls, f) for f in dataclasses.fields(cls)]))
+    fields = sorted(dataclasses.fields(cls), key=lambda f: f.name != "n_clusters")  # that one first
+    parts.append(_section("Parameters", [_parameter(cls, f) for f in fields]))
     fitted = {}
     for base in reversed(cls.__mro__):
         fitted |= base.__dict__.get("attributes", {})

@@ -144,7 +144,7 @@ class NetworkFields(Fields):
     )
     hidden: tuple[int, ...] | None = param(
         None,
-        "hidden layers of the mlp; None: 512-512; from 20,000 rows of 256 values on 500-500-2000",
+        "hidden layers of the mlp; None: 512-512, or 500-500-2000 for 20,000 rows of 256 values",
         ge=1,
         group="network",
         rule=_hidden,
@@ -202,14 +202,14 @@ class PretrainFields(ScheduleFields):
     )
     pretrain_lr: float | None = param(
         None,
-        "learning rate of pre-training; None: 3e-3; for many wide rows 1e-3",
+        "learning rate of pre-training; None: 3e-3, or 1e-3 for many wide rows",
         gt=0,
         group="training",
         rule=lambda s: 1e-3 if is_large(s) else 3e-3,
     )
     pretrain_schedule: str | None = param(
         None,
-        "learning-rate schedule of pre-training; None: onecycle; for many wide rows constant",
+        "learning-rate schedule of pre-training; None: onecycle, or constant for many wide rows",
         choices=(*SCHEDULES, None),
         group="training",
         rule=lambda s: "constant" if is_large(s) else "onecycle",
@@ -234,7 +234,7 @@ class StepFields(ScheduleFields):
 
     epochs: float | None = param(
         None,
-        "most epochs of clustering; None: 20; more for few rows",
+        "most epochs of clustering; None: 20, or more for few rows",
         ge=0,
         group="training",
         rule=_epochs,

@@ -151,7 +151,7 @@ class DKM(JointClusterer):
     )
     epochs_per_level: float | None = param(
         None,
-        "annealed: epochs at each value; None: 1, 111 steps at least",
+        "annealed: epochs at each value; None: 1, but at least 111 steps",
         gt=0,
         rule=lambda s: s.length((1, 111), s.batch_size),
     )

@@ -31,7 +31,7 @@ class Leiden(OnFeatures, Transductive):
     tiny = {"n_iterations": 1}
 
     n_neighbors: int | None = param(
-        None, "neighbours of each row; None: 10; below 2,000 rows 5", ge=1
+        None, "neighbours of each row; None: 10, or 5 below 2,000 rows", ge=1
     )
     n_iterations: int = param(2, "passes of the algorithm at each resolution", ge=1)
 

@@ -43,7 +43,7 @@ class KithFields(StepFields):
     )
     n_neighbors: int | None = param(
         None,
-        "neighbours of each row; None: 10; below 2,000 rows 5",
+        "neighbours of each row; None: 10, or 5 below 2,000 rows",
         ge=1,
         rule=lambda s: usual_neighbours(s.n),
     )
@@ -64,7 +64,7 @@ class KithFields(StepFields):
     )
     hidden: tuple[int, ...] | None = param(
         None,
-        "hidden layers before the embedding; None: one, twice its size",
+        "hidden layers before the embedding; None: one of twice its size",
         ge=1,
         group="network",
     )
