@@ -144,7 +144,8 @@ class NetworkFields(Fields):
     )
     hidden: tuple[int, ...] | None = param(
         None,
-        "hidden layers of the mlp; None: 512-512, or 500-500-2000 for 20,000 rows of 256 values",
+        "hidden layers of the mlp; None: 512-512, or 500-500-2000 for 20,000 or more rows of 256 "
+        "or more values",
         ge=1,
         group="network",
         rule=_hidden,
