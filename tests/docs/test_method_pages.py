@@ -34,10 +34,10 @@ def test_a_method_without_a_page_gets_one_from_its_class(generated, tmp_path):
     assert (out / "pages" / ".." / "reference" / "dec.rst").exists()  # what the page includes
     assert "/_generated/pages/dec\n" in (out / "unwritten.md").read_text()
     table = (out / "methods.md").read_text()
-    assert "[DEC](_generated/pages/dec.md)" in table and "[IDEC](methods/idec.md)" in table
+    assert "[`DEC`](_generated/pages/dec.md)" in table and "[`IDEC`](methods/idec.md)" in table
 
     (tmp_path / "methods" / "dec.md").write_text("written")
     generated.write(SimpleNamespace(srcdir=tmp_path))
     assert not list((out / "pages").iterdir())
     assert (out / "unwritten.md").read_text() == ""
-    assert "[DEC](methods/dec.md)" in (out / "methods.md").read_text()
+    assert "[`DEC`](methods/dec.md)" in (out / "methods.md").read_text()
