@@ -298,7 +298,7 @@ def stop_when(path, out, how):
     while not path.exists() and process.poll() is None:
         time.sleep(0.002)
     process.send_signal(how)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=300)
     return process.returncode, told
 
 

@@ -39,7 +39,7 @@ def two_process_runs(tmp_path_factory, digit_images):
         env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "LOCAL_RANK": str(rank)}
         env |= {"LOCAL_WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo"}
         runs.append(subprocess.Popen([sys.executable, FIT_MANY, job], env=env))
-    assert [run.wait(timeout=240) for run in runs] == [0, 0]
+    assert [run.wait(timeout=600) for run in runs] == [0, 0]
     return root
 
 

@@ -43,7 +43,7 @@ class Ranks:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=600)
         if errors:
             raise errors[0]
         return out
@@ -58,9 +58,9 @@ class Rank:
 
     def sum(self, t):
         self.ranks.parts[self.rank] = t
-        self.ranks.barrier.wait(timeout=30)
+        self.ranks.barrier.wait(timeout=300)
         total = sum(self.ranks.parts)
-        self.ranks.barrier.wait(timeout=30)
+        self.ranks.barrier.wait(timeout=300)
         return total
 
     def concat(self, part, n):
@@ -143,7 +143,7 @@ def launch(job):
         env |= {"LOCAL_WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo"}
         command = [sys.executable, FIT_ONCE, json.dumps(job)]
         runs.append(subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL))
-    return [run.wait(timeout=200) for run in runs]
+    return [run.wait(timeout=600) for run in runs]
 
 
 def test_a_killed_rank_comes_back_and_the_result_is_the_same(digit_images, tmp_path):
@@ -178,7 +178,7 @@ def test_torchrun_fits_and_restarts_nothing_that_is_done(tmp_path, blobs):
     command += ["--epochs", "2", "--out", str(run), "--resume", "--quiet"]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     for _ in range(2):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
     assert (run / "labels.csv").exists() and "done" in (run / "run.toml").read_text()
 
