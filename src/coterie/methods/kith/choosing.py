@@ -12,12 +12,13 @@ from ...math.merge import stability as rand_index
 from ...runtime.rng import numpy_rng
 from ...train.head import Head
 from ...train.view import Context
-from .consensus import consensus
+from .consensus import VOICE_ROUNDS, consensus
 from .density import describe
 from .heads import Families, finalists, verdict
-from .judge import FEW_COLUMNS, GAUSSIAN_KINDS, Verdict, decide
+from .judge import FEW_COLUMNS, GAUSSIAN_KINDS, HUBS, Verdict, decide
 from .rivals import means, table_rivals
 from .stability import Stability, repeat, way_of
+from .start import fitted_head, smoothed, starting_heads
 from .words import NAMES, told
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
 STARTS = ("direct", "merged", "kmeans", "spectral", "linkage")  # from which EM begins
 SOUND = ("spectral", "mod")  # ways of merging
-HUBS = ("text",)  # kinds whose graphs have hubs: cuts leave a giant and small groups there
-AGREED = 0.95  # Rand index of direct and merged heads from which they speak for themselves
+AGREED = 0.95  # Rand index of direct and merged heads from which they need no consensus
 HALF = 0.5  # weight of a row's neighbours in learned labels: they do not overrule its own
 JUDGED_ROWS = 20_000  # rows whose edges decide about merging and choosing
 NORM_ROWS = 20_000  # rows that normalisation takes its moments from, about
@@ -44,16 +44,19 @@ def choose(kith: "Kith", context: Context) -> None:
     families = kith.candidates(h, head, judged, rng)
     best, firm = finalists(families)
     own = verdict(kith.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
-    labels = {name: c["labels"] for name, c in best.items()}
+    # judged as the consensus is, by what a row and its neighbours say together
+    said_by = {
+        name: (h @ c["weight"] + c["bias"]).softmax(1) @ c["merge"] for name, c in best.items()
+    }
+    labels = {n: smoothed(q, head.graph, VOICE_ROUNDS).argmax(1) for n, q in said_by.items()}
     outputs = kith.outputs_of(h, head)
     voices = all_voices(outputs, families)
     shape, gap = "free", float("nan")
     columns = head.z.shape[1] if kith.kind_ == "table" else 0
     if kith.sizes == "auto" and len(h) > 2 * k:
-        if kith.kind_ not in HUBS:
-            common = consensus(voices, head.graph, k, rng)
-            if not overruled(common, labels):
-                labels["consensus"] = common
+        agreed = rand_index([c["labels"] for c in best.values()])
+        if kith.kind_ not in HUBS and agreed < AGREED:
+            labels["consensus"] = consensus(voices, head.graph, k, rng)
         seen = {"embedding": h, "kmeans": head.z}
         labels |= {name: means(values, k, rng) for name, values in seen.items()}
         if 0 < columns <= FEW_COLUMNS:
@@ -63,7 +66,8 @@ def choose(kith: "Kith", context: Context) -> None:
             found = describe(head.z, k, starts, rng)
             labels["mixture"] = found.labels(head.z)
             shape, gap = found.mixture.shape, found.gap
-    said = decide(labels, own, head.graph, judged, k, columns, gap, rng)
+    trusted = own if kith.kind_ in HUBS else None
+    said = decide(labels, trusted, head.graph, judged, k, columns, gap, rng)
     if kith.sizes != "auto":
         said = Verdict(own, min(set(best) - {own}), said.merits, said.cuts, "sizes were given")
     winner, second = said.winner, said.second
@@ -72,8 +76,7 @@ def choose(kith: "Kith", context: Context) -> None:
         chosen = best[winner]
         params = {"weight": chosen["weight"], "bias": chosen["bias"]}
         state["merge"] = chosen["merge"]
-        q = (h @ chosen["weight"] + chosen["bias"]).softmax(1) @ chosen["merge"]
-        goal = target(q, head.graph, head.graph.shape[1])
+        goal = target(said_by[winner], head.graph, head.graph.shape[1])
     else:
         q, state["merge"] = one_hot(labels[winner], k), torch.eye(k)
         params, goal = fitted_head(h, q), target(q, head.graph, HALF)
@@ -96,19 +99,20 @@ def choose(kith: "Kith", context: Context) -> None:
         context.note(note)
 
 
-def overruled(common: torch.Tensor, heads: dict[str, torch.Tensor]) -> bool:  # (n,)
-    """Whether direct and merged heads, found in two ways, agree on something else."""
-    direct, merged = heads["direct"], heads["merged"]
-    agreed = rand_index([direct, merged])
-    return agreed >= AGREED > max(rand_index([common, direct]), rand_index([common, merged]))
-
-
 def all_voices(
     outputs: list[list[torch.Tensor]], families: Families
 ) -> list[torch.Tensor]:  # (n, o) each
     """Outputs of all heads, and those of over-heads merged in the ways that make no giants."""
     merged = [p @ c["merge"] for way in SOUND for p, c in zip(outputs[1], families[way])]
     return [*outputs[0], *outputs[1], *merged]
+
+
+@torch.no_grad()
+def first_heads(context: Context, outputs: list[int]) -> dict[str, torch.Tensor]:
+    """Heads with so many outputs each, fitted to the network as it begins."""
+    update_norms(context)
+    head = context.head.on_host()
+    return starting_heads(embed(context).cpu(), head.z, head.graph, outputs)
 
 
 def embed(context: Context) -> torch.Tensor:  # (n, e)
@@ -131,14 +135,3 @@ def target(q: torch.Tensor, graph: torch.Tensor, weight: float) -> torch.Tensor:
     sharpened by squaring."""
     mean = (q + weight * smooth(q, graph)).square()
     return mean / mean.sum(1, keepdim=True).clamp_min(1e-12)
-
-
-def fitted_head(h: torch.Tensor, q: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Weight (e, k) and bias (k,) by least squares: where the learning of labels begins."""
-    mean = h.mean(0)
-    x = (h - mean).double()
-    gram = x.T @ x / len(x)
-    gram.diagonal().add_(1e-3 * float(gram.diagonal().mean()) + 1e-9)
-    weight = torch.linalg.solve(gram, x.T @ (q - q.mean(0)).double() / len(x)).float()
-    weight = 4 * weight  # fitted values 0 and 1 become logits that tell clusters apart
-    return {"weight": weight, "bias": 4 * q.mean(0) - mean @ weight}

@@ -8,8 +8,8 @@
    noisier, and a giant cluster with a few strays is a cheap way to be told well: there modularity,
    which chance gives nothing, counts as much.
 
-Where the rows are too few to tell two candidates apart, the steadier one wins: spectral clustering
-and linkage hardly know of the seed, and the consensus of all heads less than any one of them.
+Where the rows are too few to tell two candidates apart, spectral clustering or linkage wins: they
+hardly know of the seed. A candidate that leaves a cluster empty has answered another question.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,9 @@ from ...math.merge import edge_information, joint, modularity, normalised_cut, o
 
 ADEQUATE = 0.03  # nats a row by which richer densities may be better than k Gaussians
 GAUSSIAN_KINDS = ("table", "vector")
+HUBS = ("text",)  # kinds whose graphs have hubs: cuts leave a giant and small groups there
 HEADS = ("direct", "merged")
-STEADY = (("spectral", "linkage"), ("consensus",))  # steadiest first
+STEADY = ("spectral", "linkage")
 RESAMPLES, ERRORS = 20, 2.0  # draws of the rows, and standard errors that are noise
 FEW_COLUMNS = 10  # up to here distances mean the same everywhere, and shapes may be thin
 
@@ -40,7 +41,7 @@ class Verdict:
 
 def decide(
     labels: dict[str, torch.Tensor],  # (n,) each, by the name of the candidate
-    own: str,  # the network's own choice of its heads
+    own: str | None,  # of the heads the one that may win; None: any
     graph: torch.Tensor,
     judged: torch.Tensor | None,  # rows whose edges count; None: all
     k: int,
@@ -53,14 +54,14 @@ def decide(
     joints = {name: joint(one_hot(v, k), graph, judged) for name, v in labels.items()}
     merits = {name: merit(j, few) for name, j in joints.items()}
     cuts = {name: normalised_cut(j) for name, j in joints.items()}
-    order = sorted(merits, key=lambda name: (-merits[name], name != own))
-    if not few:  # between its heads the network has chosen: equal sizes please modularity
+    order = sorted(merits, key=lambda name: -merits[name])
+    if own is not None:
         order.sort(key=lambda name: name in HEADS and name != own)
+    order.sort(key=lambda name: len(labels[name].unique()) < k)
     top = order[0]
-    if top not in STEADY[0]:
+    if top not in STEADY:
         noise = noises(labels, top, graph, judged, k, few, rng)
-        alike = [n for n in order if merits[top] - merits[n] <= noise.get(n, -1)]
-        taken = next((n for tier in STEADY for n in [top, *alike] if n in tier), top)
+        taken = next((n for n in order if merits[top] - merits[n] <= noise.get(n, -1)), top)
         order = [taken] + [n for n in order if n != taken]
     if "mixture" in labels and gap < ADEQUATE:
         second = next(name for name in order if name != "mixture")
@@ -101,7 +102,7 @@ def noises(
     """
     rows = np.arange(len(graph)) if judged is None else judged.numpy()
     near = graph[rows].numpy()
-    steady = [name for tier in STEADY for name in tier if name in labels and name != first]
+    steady = [name for name in STEADY if name in labels]
     there = [first, *steady]
     ends = {name: labels[name].numpy().astype(np.int64) for name in there}
     codes = {name: (v[rows, None] * k + v[near]).ravel() for name, v in ends.items()}

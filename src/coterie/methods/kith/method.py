@@ -1,6 +1,5 @@
 """Kith: rows and their neighbours belong together."""
 
-import math
 import time
 from typing import Any, ClassVar
 
@@ -15,18 +14,20 @@ from ...math.assign import kl
 from ...math.graph import neighbours
 from ...nets.feature_net import FeatureNet
 from ...runtime.processes import join
-from ...runtime.rng import numpy_rng, torch_rng
+from ...runtime.rng import numpy_rng
 from ...train.batch import Batch, Terms
 from ...train.head import Head
 from ...train.plan import Call, Phase
 from ...train.rows import Rows
 from ...train.settings import Settings
 from ...train.view import Context, View
-from .choosing import choose, update_norms
+from .choosing import choose, first_heads, update_norms
 from .explained import Explained
 from .fields import REFINE_EPOCHS, REFINE_STEPS, KithFields, even_batch, usual_embedding
 from .heads import Families, candidates
+from .judge import HUBS
 from .row_features import LOST, all_features, find_kind, moved_features, thin_rows
+from .start import random_heads
 from .views import mixed, thinned
 
 OWN_STEPS = 100  # of learning the winner, the most if it is a head of the network
@@ -115,7 +116,7 @@ class Kith(KithFields, Explained, DeepClusterer):
         return [*plan, learn, Call(update_norms, "settle")]
 
     def _start(self, context: Context) -> None:
-        """Features of all rows, their graph, and heads with random weights."""
+        """Features of all rows, their graph, and heads that begin at its smoothed features."""
         rows, network, world = context.rows, context.network, context.world
         begin = time.perf_counter()
         rows.features = z = all_features(network.features, rows, context.seed, world)
@@ -129,13 +130,12 @@ class Kith(KithFields, Explained, DeepClusterer):
         k = min(self.settings_.n_neighbors, rows.n - 1)
         rowwise["graph"] = neighbours(z, k, numpy_rng(context.seed, "graph"))
         outputs = max(self.settings_.n_clusters, min(self.settings_.outputs, rows.n // 5))
-        g, e = torch_rng(context.seed, "heads"), network.embedding_dim
-        bound = 1 / math.sqrt(e)
-        width = self.direct_heads * self.settings_.n_clusters + self.over_heads * outputs
-        weight = bound * (2 * torch.rand(e, width, generator=g) - 1)
-        params = {"weight": weight, "bias": torch.zeros(width)}
+        heads = self.direct_heads * [self.settings_.n_clusters] + self.over_heads * [outputs]
+        params = random_heads(network.embedding_dim, sum(heads), context.seed)
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
         context.head = Head(params, state, rowwise)
+        if self.kind_ not in HUBS:
+            context.head = Head(first_heads(context, heads), state, rowwise)
         if self.kind_ in LOST:
             self._thin(network, context.head)
 
