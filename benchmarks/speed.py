@@ -9,6 +9,8 @@ predict  `predict` against the bare encoder
 rows     cost of a fit per row, from 10 thousand to 10 million rows of a memory map (memory.py)
 k        cost of a clustering epoch and memory from 10 to 1,000 clusters on 100 thousand rows
 memory   fit and predict on the largest memory map (memory.py)
+kith     whole fits of Kith in processor time, and scikit-learn's k-means (10 restarts) on the same
+         rows: a small table, digits, vectors; worm neurons and MNIST where COTERIE_DATA has them
 
 ClustPy beside coterie is peers.py, which needs a venv for it; what it has measured is printed too.
 """
@@ -18,13 +20,21 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import memory
 import numpy as np
 import parity
+import scipy.sparse as sp
 import speedfile
 import torch
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits, make_blobs
+from threadpoolctl import threadpool_limits
+
+import coterie
+from coterie.data import available
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -33,6 +43,7 @@ COLUMNS = 32
 ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
 CLUSTERS = (10, 30, 100, 300, 1000)
 CLUSTER_ROWS = 100_000
+NOT_HERE = ("not found", "to fetch")
 
 
 def measure_parity(args) -> None:
@@ -107,6 +118,39 @@ def measure_memory(args) -> None:
             speedfile.put("memory", f"{method}/{args.max_rows}", found)
 
 
+def kith_rows() -> dict[str, tuple[Any, int]]:
+    """Rows and clusters by name."""
+    rng, found = np.random.default_rng(0), {}
+    found["200 x 2"] = make_blobs(200, 2, centers=3, random_state=0)[0], 3
+    found["digits"] = load_digits().data, 10
+    centers = rng.normal(size=(20, 256))
+    vectors = centers[rng.integers(20, size=18_846)] + 1.5 * rng.normal(size=(18_846, 256))
+    found["18,846 x 256"] = vectors.astype(np.float32), 20
+    here = {entry["name"] for entry in available() if entry["where"] not in NOT_HERE}
+    for name in ("worm_neuron_cells", "mnist"):
+        if name in here:
+            data = coterie.load_data(name)
+            found[name] = data.X, len(np.unique(data.labels))
+    return found
+
+
+def measure_kith(args) -> None:
+    coterie.Kith(3, random_state=0).fit(make_blobs(200, 2, centers=3)[0])  # imports, first calls
+    for name, (X, k) in kith_rows().items():
+        begin = time.process_time()
+        coterie.Kith(k, random_state=0).fit(X)
+        middle = time.process_time()
+        flat = X if sp.issparse(X) else np.asarray(X, np.float32).reshape(len(X), -1)
+        with threadpool_limits(1):
+            KMeans(k, n_init=10, random_state=0).fit(flat)
+        took, beside = middle - begin, time.process_time() - middle
+        print(f"kith     {name:18} {took:6.2f} s, {took / beside:5.1f} times k-means")
+        found = {"processor_seconds": took, "times_kmeans": took / beside}
+        speedfile.put(
+            "kith", name, {"rows": len(flat) if not sp.issparse(X) else X.shape[0], **found}
+        )
+
+
 def plot(path: Path) -> None:
     """Cost against rows and against k, as far as they were measured."""
     found = speedfile.read()
@@ -140,6 +184,7 @@ PARTS = {
     "rows": measure_rows,
     "k": measure_k,
     "memory": measure_memory,
+    "kith": measure_kith,
 }
 
 

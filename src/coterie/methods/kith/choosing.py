@@ -37,6 +37,7 @@ def choose(kith: "Kith", context: Context) -> None:
     """Ask all candidates, let the judge choose, and set up the head that learns the winner."""
     # on the host: most candidates go row by row, or count in float64
     head, rng = context.head.on_host(), numpy_rng(context.seed, "merge")
+    fixed = numpy_rng(0, "rivals")  # what does not see the network is the same for every seed
     h, k = embed(context).cpu(), kith.settings_.n_clusters
     judged = None
     if len(h) > JUDGED_ROWS:
@@ -57,17 +58,16 @@ def choose(kith: "Kith", context: Context) -> None:
         agreed = rand_index([c["labels"] for c in best.values()])
         if kith.kind_ not in HUBS and agreed < AGREED:
             labels["consensus"] = consensus(voices, head.graph, k, rng)
-        seen = {"embedding": h, "kmeans": head.z}
-        labels |= {name: means(values, k, rng) for name, values in seen.items()}
+        labels |= {"embedding": means(h, k, rng), "kmeans": means(head.z, k, fixed)}
         if 0 < columns <= FEW_COLUMNS:
-            labels |= table_rivals(head.z, k, rng)
+            labels |= table_rivals(head.z, k, fixed)
         if kith.kind_ in GAUSSIAN_KINDS:
             starts = [labels[name] for name in STARTS if name in labels]
-            found = describe(head.z, k, starts, rng)
+            found = describe(head.z, k, starts, fixed)
             labels["mixture"] = found.labels(head.z)
             shape, gap = found.mixture.shape, found.gap
     trusted = own if kith.kind_ in HUBS else None
-    said = decide(labels, trusted, head.graph, judged, k, columns, gap, rng)
+    said = decide(labels, trusted, head.graph, judged, k, columns, gap, fixed)
     if kith.sizes != "auto":
         said = Verdict(own, min(set(best) - {own}), said.merits, said.cuts, "sizes were given")
     winner, second = said.winner, said.second
