@@ -116,13 +116,14 @@ class Soak:
         if (key, kind) in self.skipped:
             return
         out = self.folder / f"run{i % RUNS}"
-        words = self.fit_words(key, kind, out, "--overwrite")
+        stop = lap and (i + lap) % 5 == 0
+        if stop:  # a fresh folder: an early Ctrl-C would leave the old run as it was
+            shutil.rmtree(out, ignore_errors=True)
+        words = self.fit_words(key, kind, out, "--resume" if stop else "--overwrite")
         try:
-            if lap and (i + lap) % 5 == 0 and stopped(words):
-                self.count["stops"] += 1
-                command(["fit", "--resume", "--out", out, "--quiet"])
-            else:
-                command(words)
+            if stop:
+                self.count["stops"] += stopped(words)
+            command(words)
         except RuntimeError as error:
             if lap:
                 raise
