@@ -75,6 +75,7 @@ class Kith(KithFields, Explained, DeepClusterer):
 
     words: ClassVar[int] = 5000
     facts: ClassVar[tuple[str, ...]] = ("outside",)
+    random_start: ClassVar[tuple[str, ...]] = HUBS  # kinds of data whose heads begin at random
 
     # -- network and plan -------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
@@ -134,7 +135,7 @@ class Kith(KithFields, Explained, DeepClusterer):
         params = random_heads(network.embedding_dim, sum(heads), context.seed)
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
         context.head = Head(params, state, rowwise)
-        if self.kind_ not in HUBS:
+        if self.kind_ not in self.random_start:
             context.head = Head(first_heads(context, heads), state, rowwise)
         if self.kind_ in LOST:
             self._thin(network, context.head)
