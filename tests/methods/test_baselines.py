@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg
 import torch
 from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
 from conftest import quick
@@ -59,3 +60,16 @@ def test_spectral_embedding_solves_the_normalised_cut(n):
     mine = spectral_embedding(graph, 3, np.random.default_rng(0))
     theirs = vectors[:, -3:]
     np.testing.assert_allclose(mine @ mine.T, theirs @ theirs.T, atol=1e-5)
+
+
+def test_umap_of_a_graph_in_pieces_does_not_ask_a_solver_without_a_seed(monkeypatch):
+    """UMAP starts such a graph by an eigsh that no seed reaches, and labels did not repeat."""
+    spectral = pytest.importorskip("umap.spectral")
+    X, y = make_blobs(180, 12, centers=[[0] * 12, [40] * 12, [80] * 12], random_state=0)
+
+    def unseeded(*args, **kwargs):
+        raise AssertionError("the solver has no seed")
+
+    monkeypatch.setattr(spectral.scipy.sparse.linalg, "eigsh", unseeded)
+    model = quick("umap_gmm").fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1

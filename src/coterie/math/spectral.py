@@ -1,5 +1,7 @@
 """Spectral clustering of a graph of nearest neighbours."""
 
+import inspect
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -7,6 +9,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
 
 from .kmeans import kmeans
+
+# newer SciPy restarts with vectors of its own making, from fresh entropy unless it is given a rng
+SEEDED = "rng" in inspect.signature(eigsh).parameters
 
 
 def adjacency(near, weights=None):  # (n, k) int64, (n, k) or None: ones -> CSR (n, n)
@@ -52,7 +57,8 @@ def _leading(matrix, k, rng):  # symmetric (n, n) -> (k,), (n, k)
         return values[-k:], vectors[:, -k:]
     # eigenvalues near 1 crowd together when the graph has weak links: a wider Krylov space
     start, width = rng.standard_normal(n), min(n, max(4 * k, 40))
-    return eigsh(matrix, k, which="LA", v0=start, ncv=width, tol=1e-6)
+    seeded = {"rng": rng} if SEEDED else {}
+    return eigsh(matrix, k, which="LA", v0=start, ncv=width, tol=1e-6, **seeded)
 
 
 def spectral_labels(near, k, rng, n_init=10):  # (n, neighbours) -> (n,) int64

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse.csgraph import connected_components
 from sklearn.decomposition import PCA
 from sklearn.neighbors import kneighbors_graph
 from threadpoolctl import threadpool_limits
@@ -143,6 +144,19 @@ class UMAPGMM(Transductive):
                 n_components=min(self.n_components, len(z) - 2),
                 min_dist=0.0,
                 n_epochs=self.n_epochs,
+                init=self._umap_start(z),
                 random_state=seed,
             )
             return umap.fit_transform(z)
+
+    def _umap_start(self, z: np.ndarray) -> str | np.ndarray:
+        """UMAP's own start, but not for a graph in pieces.
+
+        There the solver behind it restarts from vectors that no seed decides (SciPy from 1.17 on).
+        """
+        graph: Any = kneighbors_graph(z, self.n_neighbors - 1, include_self=False)
+        graph = (graph + graph.T) * 0.5
+        if connected_components(graph, directed=False, return_labels=False) == 1:
+            return "spectral"
+        size = min(self.n_components, len(z) - 2)
+        return spectral_embedding(graph, size, numpy_rng(self.seed_, "umap start"))
