@@ -2,7 +2,9 @@
 
 import os
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from sklearn.datasets import load_digits, make_blobs
 import made_up
 from coterie import registry
 from coterie.data.sets import named, stored
+from coterie.train import budget, checkpoint, engine
+from coterie.train.engine import Engine
 from coterie.train.settings import resolve
 
 OFFLINE = str(Path(__file__).parent / "offline")
@@ -103,3 +107,19 @@ def digits():
 def digit_images():
     d = load_digits()
     return (d.images * 15).astype(np.uint8), d.target
+
+
+@pytest.fixture
+def steady_clock(monkeypatch):
+    """The engine's clock moves by a millisecond with each step: budgets end at the same step
+    however busy the machine is."""
+    now, one_step = [0.0], Engine._one_step
+
+    def step(self, *args, **kwargs):
+        now[0] += 0.001
+        return one_step(self, *args, **kwargs)
+
+    monkeypatch.setattr(Engine, "_one_step", step)
+    clock = SimpleNamespace(perf_counter=lambda: now[0], monotonic=time.monotonic)
+    for module in (budget, checkpoint, engine):
+        monkeypatch.setattr(module, "time", clock)

@@ -71,7 +71,7 @@ def test_k_is_called_clusters(capsys, rows):
     assert "did you mean --clusters?" in told(capsys, "fit", rows, "-k", 3)
 
 
-def test_verbose_true_and_a_budget_in_words(blobs, capsys):
+def test_verbose_true_and_a_budget_in_words(blobs, capsys, steady_clock):
     model = quick("dec", verbose=True, time_budget="30m").fit(blobs[0])
     assert capsys.readouterr() != ("", "") and not model.notes_
     with pytest.raises(ValueError, match="'soon' is not a length of time; write 90, 90s, 5m or 1h"):

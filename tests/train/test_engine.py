@@ -181,7 +181,7 @@ def test_clipping_bounds_the_gradient(blobs):
     assert torch.stack(norms).norm() <= 0.1 + 1e-5
 
 
-def test_a_time_budget_shortens_the_phases(blobs):
+def test_a_time_budget_shortens_the_phases(blobs, steady_clock):
     X = np.repeat(blobs[0], 20, axis=0)
     model = quick("dec", pretrain_epochs=4000, epochs=4000, tol=0.0, time_budget=2.0)
     model.fit(X)

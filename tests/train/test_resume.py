@@ -148,7 +148,7 @@ def test_cached_pretraining_gives_the_same_bits_and_its_cost(blobs, tmp_path):
     assert second.seconds_["pretrain"] > 0 and other.seconds_["pretrain"] > 0
 
 
-def test_a_pretraining_that_a_budget_cut_is_not_cached(blobs, tmp_path):
+def test_a_pretraining_that_a_budget_cut_is_not_cached(blobs, tmp_path, steady_clock):
     cut = quick("dec", cache_dir=tmp_path, pretrain_epochs=10**5, time_budget=0.3).fit(blobs[0])
     assert cut.history_[-1]["phase"] == "train" and list(tmp_path.iterdir()) == []
 
@@ -164,7 +164,7 @@ def test_a_cached_pretraining_does_not_use_up_the_budget(blobs, tmp_path):
     assert model.history_[-1]["epoch"] == 29  # all of them: nothing of the 100 seconds was spent
 
 
-def test_annealing_arrives_under_a_budget(blobs):
+def test_annealing_arrives_under_a_budget(blobs, steady_clock):
     settings = {"inverse_temperature": None, "init": "random", "levels": 40}
     whole = quick("dkm", **settings).fit(blobs[0])
     assert float(whole.head_.alpha) == pytest.approx(28.1, rel=0.01)
