@@ -41,9 +41,9 @@ def test_bad_k_means_on_circles(tmp_path):
     )
 
 
-def test_bad_a_fit_that_had_no_time(tmp_path):
+def test_bad_a_fit_that_had_no_time(tmp_path, steady_clock):
     X = digits()
-    settings = {"epochs": 1e5, "pretrain_epochs": 1e5, "time_budget": 0.3}
+    settings = {"epochs": 1e5, "pretrain_epochs": 1e5, "time_budget": 0.05}
     model = coterie.DEC(10, random_state=0, **settings).fit(X)
     heading, reasons, lead = verdict(model, X, tmp_path)
     assert heading == "Look twice" and "clearly in one cluster" not in lead
