@@ -2,11 +2,13 @@
 
 import numpy as np
 import torch
+from torch.nn import functional as F
 
 from .assign import squared_distances
 from .kmeans import kmeans
+from .nearest import Pool
 
-BLOCK = 2**24  # distances held at a time
+BLOCK = 2**22  # distances held at a time: more would leave the cache
 EXACT_ROWS = 30_000  # beyond, the work of comparing all pairs would outgrow the training
 CELL_ROWS = 400  # rows of a cell, on average
 PROBES = 12  # cells that are searched for the neighbours of a cell's rows
@@ -24,19 +26,11 @@ def neighbours(z, k, rng, exact_rows=EXACT_ROWS):  # (n, d) -> (n, k) int64
 def exact(z, k):  # (n, d) -> (n, k)
     """Compare all pairs, a block of rows at a time."""
     n = len(z)
-    z = z - z.mean(0)
+    pool = Pool(z, k)
     out = torch.empty(n, k, dtype=torch.int64, device=z.device)
-    step = max(1, BLOCK // n)
-    for start in range(0, n, step):
-        rows = torch.arange(start, min(start + step, n), device=z.device)
-        out[start : start + step] = _nearest(z[rows], z, k, rows)
+    for rows in torch.arange(n, device=z.device).split(max(1, BLOCK // n)):
+        out[rows] = pool.nearest(rows)
     return out
-
-
-def _nearest(queries, z, k, own):  # (b, d), (n, d), (b,) own places in z -> (b, k)
-    distances = squared_distances(queries, z)
-    distances[torch.arange(len(queries), device=own.device), own] = torch.inf
-    return distances.topk(k, largest=False).indices
 
 
 def by_cells(z, k, rng, cell_rows=CELL_ROWS, probes=PROBES):  # (n, d) -> (n, k)
@@ -65,18 +59,14 @@ def by_cells(z, k, rng, cell_rows=CELL_ROWS, probes=PROBES):  # (n, d) -> (n, k)
                 break
             found.append(members[other])
             total += len(members[other])
-        pool = torch.cat(found)
-        pool, _ = pool.sort()
-        step = max(1, BLOCK // len(pool))
-        for part in rows.split(step):
-            own = torch.searchsorted(pool, part)
-            out[part] = pool[_nearest(z[part], z[pool], k, own)]
+        places, _ = torch.cat(found).sort()
+        pool = Pool(z[places], k)
+        for part in rows.split(max(1, BLOCK // len(places))):
+            out[part] = places[pool.nearest(torch.searchsorted(places, part))]
     return out
 
 
 @torch.no_grad()
 def smooth(values, graph, rows=None):  # (n, c), (n, k) -> (n, c)
     """Mean over the neighbours of each row (or of `rows`)."""
-    graph = graph if rows is None else graph[rows]
-    step = max(1, BLOCK // (graph.shape[1] * values.shape[1]))
-    return torch.cat([values[part].mean(1) for part in graph.split(step)])
+    return F.embedding_bag(graph if rows is None else graph[rows], values, mode="mean")
