@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.datasets import load_digits
 
 from coterie.math import kmeans as lloyd
+from coterie.math import seeding
 from coterie.math.centers import (
     align,
     changed_share,
@@ -262,23 +263,42 @@ def test_many_clusters_are_seeded_once_on_a_sample_and_end_when_little_is_gained
     z = torch.from_numpy(np.random.default_rng(0).normal(size=(6000, 3)).astype(np.float32))
     monkeypatch.setattr(lloyd, "SEEDING_MANY", 3000)
     monkeypatch.setattr(lloyd, "SEEDING_EACH", 10)
-    seen, seeded, gains, counted = [], lloyd.kmeans_plusplus, [], lloyd._pass
+    seen, seeded, gains, counted = [], lloyd.far_rows, [], lloyd._pass
 
     def watched(rows, centers):
         found = counted(rows, centers)
         gains.append(float(found[2][0]))
         return found
 
-    monkeypatch.setattr(
-        lloyd, "kmeans_plusplus", lambda x, *a, **b: seen.append(len(x)) or seeded(x, *a, **b)
-    )
+    def watched_seeding(pool, k, seeds):
+        seen.append((len(pool), len(seeds)))
+        return seeded(pool, k, seeds)
+
+    monkeypatch.setattr(lloyd, "far_rows", watched_seeding)
     monkeypatch.setattr(lloyd, "_pass", watched)
     few = kmeans(z, 500, rng=rng(1), n_init=10)
-    assert seen == [5000, 5000]  # two restarts of 500 clusters, ten rows for each
+    assert seen == [(5000, 2)]  # two restarts of 500 clusters, ten rows for each
     one = kmeans(z, 1000, rng=rng(1), n_init=10)
-    assert seen[2:] == [6000]
+    assert seen[1:] == [(6000, 1)]
     assert one.inertia < few.inertia
     last = gains[-2:]
     assert last[1] > (1 - lloyd.SMALLEST_STEP) * last[0]  # the step that gained too little
     monkeypatch.setattr(lloyd, "MANY_CLUSTERS", 10**9)
     assert one.inertia <= 1.01 * kmeans(z, 1000, rng=rng(1), n_init=3).inertia
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("wide", [True, False])
+def test_starts_are_those_of_scikit_learn_one_restart_after_the_other(dtype, wide, monkeypatch):
+    monkeypatch.setattr(seeding, "PART_VALUES", 1000)  # several parts
+    monkeypatch.setattr(seeding, "WIDE_VALUES", 10**9 if wide else 0)
+    z = torch.cat([blobs(500, 5, 4)[0], torch.zeros(60, 5)]).numpy().astype(dtype)
+    for k in (1, 2, 12):
+        found = seeding.far_rows(torch.from_numpy(z), k, [3, 4, 5])
+        theirs = [kmeans_plusplus(z, k, random_state=seed)[1] for seed in (3, 4, 5)]
+        np.testing.assert_array_equal(found, theirs)
+
+
+def test_starts_among_equal_rows_stay_inside():
+    found = seeding.far_rows(torch.full((6, 2), 7.0), 4, [0, 1])
+    assert found.shape == (2, 4) and found.min() >= 0 and found.max() < 6

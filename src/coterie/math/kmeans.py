@@ -12,6 +12,7 @@ import torch
 from sklearn.cluster import kmeans_plusplus
 
 from coterie.math.passes import CenteredRows, SparseRows, norms_of, square_sum
+from coterie.math.seeding import far_rows
 from coterie.runtime.device import to_numpy, wide_dtype
 from coterie.runtime.processes import all_gather
 
@@ -133,18 +134,22 @@ def _seed(rows, k, rng, restarts, init, sample):
         pool = rows.z
     else:
         pool = rows.take(np.sort(rng.choice(rows.n, bound, replace=False)))
-    starts = torch.empty(restarts, k, rows.d, dtype=rows.dtype)
-    norms = to_numpy(norms_of(pool))
-    pool = pool if sp.issparse(pool) else to_numpy(pool)
-    for start in starts:
-        if init == "random":
-            found = pool[rng.choice(bound, k, replace=False)]
-            found = found.toarray() if sp.issparse(found) else found
-        else:
-            seed = int(rng.integers(2**31 - 1))
-            found = kmeans_plusplus(pool, k, x_squared_norms=norms, random_state=seed)[0]
-        start.copy_(torch.from_numpy(found))
-    return starts.to(rows.device)
+    if sp.issparse(pool):
+        return torch.stack([_sparse_start(pool, k, rng, init) for _ in range(restarts)])
+    if init == "random":
+        places = [rng.choice(bound, k, replace=False) for _ in range(restarts)]
+    else:
+        places = far_rows(pool.cpu(), k, [int(rng.integers(2**31 - 1)) for _ in range(restarts)])
+    return pool[torch.from_numpy(np.stack(places)).to(pool.device)]
+
+
+def _sparse_start(pool, k, rng, init):  # CSR (n, d) -> (k, d)
+    if init == "random":
+        found = pool[rng.choice(pool.shape[0], k, replace=False)].toarray()
+    else:
+        seed = int(rng.integers(2**31 - 1))
+        found = kmeans_plusplus(pool, k, random_state=seed)[0]
+    return torch.from_numpy(found)
 
 
 def _scores(rows, centers):  # (b, d), (m, d) -> (m, b)
