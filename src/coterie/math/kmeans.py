@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.cluster import kmeans_plusplus
+from torch.nn import functional as F
 
 from coterie.math.passes import CenteredRows, SparseRows, norms_of, square_sum
 from coterie.math.seeding import far_rows
@@ -193,8 +194,10 @@ def _pass(rows, centers):
         one_hot = scores.eq_(nearest)
         found = one_hot.sum(dim=2)
         if float(found.sum(dtype=wider)) > r * b:  # equal centres: the first wins
-            first = one_hot.argmax(dim=1, keepdim=True)
-            found = one_hot.zero_().scatter_(1, first, 1.0).sum(dim=2)
+            restart, row = torch.nonzero(one_hot.sum(dim=1) > 1, as_tuple=True)
+            first = one_hot[restart, :, row].argmax(dim=1)
+            one_hot[restart, :, row] = F.one_hot(first, k).to(one_hot.dtype)
+            found = one_hot.sum(dim=2)
         counts += found
         sums += _sums(one_hot.view(r * k, b), chunk)
     if rows.world.size > 1:  # the parts of all processes, in one message

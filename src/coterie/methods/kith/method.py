@@ -238,7 +238,7 @@ class Kith(KithFields, Explained, DeepClusterer):
 
     def refine_loss(self, batch: Batch, head: Head) -> Terms:
         if self._is_labelled(head):  # another's borders may be finer than the steps of a view
-            z = head.z[batch.rows]
+            z = head.z.index_select(0, batch.rows)
         else:
             z = self._view(batch, head, None, "own")
         return {"kl": kl(head.target[batch.rows], self.assign(batch.network.body(z), head))}

@@ -6,6 +6,7 @@ head is fitted to one such division by least squares.
 """
 
 import math
+from collections.abc import Iterable
 
 import torch
 
@@ -40,22 +41,25 @@ def starting_heads(
 ) -> dict[str, torch.Tensor]:
     """Weight (e, all outputs) and bias of heads that tell clusters of the smoothed features."""
     space = smoothed(z, graph, ROUNDS)
-    heads = [
-        fitted_head(h, one_hot(means(space, o, numpy_rng(0, "start", i), RESTARTS), o))
-        for i, o in enumerate(outputs)
-    ]
-    return {
-        "weight": torch.cat([head["weight"] for head in heads], 1),
-        "bias": torch.cat([head["bias"] for head in heads]),
-    }
+    found = [means(space, o, numpy_rng(0, "start", i), RESTARTS) for i, o in enumerate(outputs)]
+    return fitted_heads(h, (one_hot(v, o) for v, o in zip(found, outputs)))
 
 
 def fitted_head(h: torch.Tensor, q: torch.Tensor) -> dict[str, torch.Tensor]:
     """Weight (e, k) and bias (k,) by least squares: where the learning of labels begins."""
+    return fitted_heads(h, [q])
+
+
+def fitted_heads(h: torch.Tensor, targets: Iterable[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Weight (e, all outputs) and bias of heads, each fitted to an assignment (n, outputs)."""
     mean = h.mean(0)
     x = (h - mean).double()
     gram = x.T @ x / len(x)
     gram.diagonal().add_(1e-3 * float(gram.diagonal().mean()) + 1e-9)
-    weight = torch.linalg.solve(gram, x.T @ (q - q.mean(0)).double() / len(x)).float()
+    shares, sides = [], []
+    for q in targets:  # one at a time: all of them would be much larger than the rows
+        shares.append(q.mean(0))
+        sides.append(x.T @ (q - shares[-1]).double() / len(x))
+    weight = torch.linalg.solve(gram, torch.cat(sides, 1)).float()
     weight = 4 * weight  # fitted values 0 and 1 become logits that tell clusters apart
-    return {"weight": weight, "bias": 4 * q.mean(0) - mean @ weight}
+    return {"weight": weight, "bias": 4 * torch.cat(shares) - mean @ weight}

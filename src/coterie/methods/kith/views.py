@@ -18,12 +18,13 @@ def mixed(batch: Batch, head: Head, rows: torch.Tensor, key: str, mix: float, no
 
     Of images, every second view starts from the moved copy.
     """
-    z, k, m = head.z[rows], head.graph.shape[1], head.z.shape[1]
+    # whole rows by `index_select`, which copies them at once
+    z, k, m = head.z.index_select(0, rows), head.graph.shape[1], head.z.shape[1]
     if "moved" in head:
         heads = batch.draw(lambda b, g: torch.rand(b, 1, generator=g) < 0.5, key, "moved")
-        z = torch.where(heads, head.moved[rows], z)
+        z = torch.where(heads, head.moved.index_select(0, rows), z)
     picked = batch.draw(lambda b, g: torch.randint(k, (b,), generator=g), key, "mix")
-    other = head.z[head.graph[rows, picked]]
+    other = head.z.index_select(0, head.graph[rows, picked])
     share = batch.draw(lambda b, g: torch.rand(b, 1, generator=g), key, "share") * mix
     shake = batch.draw(lambda b, g: torch.randn(b, m, generator=g), key, "noise")
     return z + share * (other - z) + noise * head.spread * shake
