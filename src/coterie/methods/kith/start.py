@@ -56,10 +56,10 @@ def fitted_heads(h: torch.Tensor, targets: Iterable[torch.Tensor]) -> dict[str, 
     x = (h - mean).double()
     gram = x.T @ x / len(x)
     gram.diagonal().add_(1e-3 * float(gram.diagonal().mean()) + 1e-9)
-    shares, sides = [], []
+    weights, biases = [], []
     for q in targets:  # one at a time: all of them would be much larger than the rows
-        shares.append(q.mean(0))
-        sides.append(x.T @ (q - shares[-1]).double() / len(x))
-    weight = torch.linalg.solve(gram, torch.cat(sides, 1)).float()
-    weight = 4 * weight  # fitted values 0 and 1 become logits that tell clusters apart
-    return {"weight": weight, "bias": 4 * torch.cat(shares) - mean @ weight}
+        share = q.mean(0)
+        weight = torch.linalg.solve(gram, x.T @ (q - share).double() / len(x)).float()
+        weights.append(4 * weight)  # fitted values 0 and 1 become logits that tell clusters apart
+        biases.append(4 * share - mean @ weights[-1])
+    return {"weight": torch.cat(weights, 1), "bias": torch.cat(biases)}
