@@ -7,7 +7,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from conftest import KEYS, quick
+from coterie.data import chunks
 from coterie.math.kmeans import CHUNK_VALUES, kmeans
+from coterie.train import rows as rows_module
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 
 N, K, D, BATCH = 1000, 150, 10, 240  # even a batch x k x d would be larger than two n x k
 
@@ -52,3 +56,18 @@ def test_kmeans_with_a_thousand_clusters_holds_a_chunk_of_distances():
     with Largest() as seen:
         kmeans(z, 1000, rng=np.random.default_rng(0), n_init=1, init="random", max_iter=2)
     assert seen.numel <= max(CHUNK_VALUES, z.numel())
+
+
+def test_many_rows_of_a_large_map_are_read_piece_by_piece(tmp_path, monkeypatch):
+    """Spread over the whole file, they would make all of its pages count as ours at once."""
+    x = np.random.default_rng(0).normal(size=(2000, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    let_go = []
+    monkeypatch.setattr(chunks, "release", lambda source: let_go.append(len(source)))
+    monkeypatch.setattr(rows_module, "PAGED_BYTES", 100)
+    rows = Rows(np.load(tmp_path / "x.npy", mmap_mode="r"), fit_scaling(x, "none"))
+    index = torch.randperm(2000, generator=torch.Generator().manual_seed(0))[:600]
+    np.testing.assert_array_equal(rows.take(index).numpy(), x[index.numpy()])
+    assert len(let_go) == 3  # 256, 256, 88
+    rows.take(index[:100])
+    assert len(let_go) == 3

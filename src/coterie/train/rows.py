@@ -7,6 +7,7 @@ sent to the device and, unless the caller can do with less, densified when it is
 
 import hashlib
 import math
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from ..data.chunks import CHUNK_BYTES, chunk_rows, release
+from ..data.chunks import CHUNK_BYTES, chunk_rows, pick, release
 from ..math.graph import neighbours
 from ..math.merge import joint, neighbours_kept, one_hot
 from ..nets.sparse import dense
@@ -23,6 +24,8 @@ from ..runtime.device import CPU, has_room, to_numpy
 from ..runtime.rng import numpy_rng
 from .scaling import Scaling
 
+# bytes of a memory map whose pages are kept, and rows of a larger one that are read at once
+PAGED_BYTES, PAGED_ROWS = 4 * CHUNK_BYTES, 256
 ENCODE_ROWS = 4096  # rows per forward pass without gradient
 NEAR_ROWS, NEAREST = 1000, 5  # rows that are compared with all others, and near ones of each
 VARIANCE_ROWS, VARIANCE_VALUES = 5000, 2**25  # what the total variance is measured on, at most
@@ -70,7 +73,8 @@ class Rows:
             return dense(self.csr[index.numpy()], self.device)
         # sorted reads touch the file in order; the rows come back in the order asked for
         order = torch.argsort(index)
-        rows = self._to_tensor(self.source[index[order].numpy()])
+        take = pick if len(index) > PAGED_ROWS and self._is_paged else operator.getitem
+        rows = self._to_tensor(take(self.source, index[order].numpy()))
         out = torch.empty_like(rows)
         out[order] = rows
         # a fault on one page brings its neighbours along, up to two megabytes on Linux
@@ -174,12 +178,14 @@ class Rows:
 
     def _forget_pages(self, nbytes: int) -> None:
         # pages of a memory map count as ours until we let them go; the file cache keeps them
-        limit = 4 * CHUNK_BYTES
         self._read += nbytes
-        if self._read > limit and isinstance(self.source, np.memmap):
+        if self._read > PAGED_BYTES and self._is_paged:
             self._read = 0
-            if self.source.nbytes > limit:
-                release(self.source)
+            release(self.source)
+
+    @property
+    def _is_paged(self) -> bool:
+        return isinstance(self.source, np.memmap) and self.source.nbytes > PAGED_BYTES
 
 
 def clusters_kept(rows: Rows, labels: np.ndarray, seed: int) -> float:
