@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -36,6 +37,21 @@ def peak_mb() -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+class Private(threading.Thread):
+    """Peak of this process's own memory: pages of a mapped file, which others can use or the
+    system take away, are not counted. The kernel keeps no such peak, so a thread looks."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.mb = 0.0
+
+    def run(self) -> None:
+        while True:
+            status = Path("/proc/self/status").read_text()
+            self.mb = max(self.mb, int(status.split("RssAnon:")[1].split()[0]) / 1024)
+            time.sleep(0.02)
 
 
 def measure(path: str, method: str, k: int, pretrain_epochs: float, epochs: float) -> dict:

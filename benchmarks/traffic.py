@@ -23,6 +23,7 @@ import torch.distributed as dist
 def worker(job: dict) -> None:
     from coterie import registry
     from coterie.train.engine import Engine
+    from coterie.train.shards import Ahead
 
     sent: Counter = Counter()
     place = ["rest"]
@@ -47,6 +48,7 @@ def worker(job: dict) -> None:
 
     dist.all_reduce, dist.broadcast = counted(dist.all_reduce), counted(dist.broadcast)
     Engine._one_step, Engine._update = at("step", Engine._one_step), at("update", Engine._update)
+    Ahead.turn_to = at("ahead", Ahead.turn_to)
     X = np.random.default_rng(0).normal(size=(job["rows"], job["columns"])).astype(np.float32)
     cls = registry.get(job["method"])
     own = (
@@ -60,6 +62,7 @@ def worker(job: dict) -> None:
         found = {
             "bytes_per_step": sent["step"] / max(sent["step count"], 1),
             "bytes_per_update": sent["update"] / max(sent["update count"], 1),
+            "bytes_ahead_per_step": sent["ahead"] / max(sent["ahead count"], 1),
             "bytes_besides": sent["rest"],
             "parameters": sum(p.numel() for p in model.network_.parameters()),
             "rows": job["rows"],
@@ -93,6 +96,7 @@ def main() -> None:
     found = json.loads(text.strip().splitlines()[-1])
     print(f"{args.method}: {found['parameters']:,} parameters, {args.rows:,} rows")
     print(f"  {found['bytes_per_step']:,.0f} bytes per step")
+    print(f"  {found['bytes_ahead_per_step']:,.0f} bytes per step of per-row tensors, sent ahead")
     print(f"  {found['bytes_per_update']:,.0f} bytes per full-data update")
     print(f"  {found['bytes_besides']:,} bytes in the rest of the fit (start, k-means, labels)")
     speedfile.put("traffic", f"{args.method}/{args.rows}", found)

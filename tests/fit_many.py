@@ -10,14 +10,36 @@ import torch
 torch.set_num_threads(1)
 
 
+def watch_rows() -> dict:
+    """Names and lengths of what the engine holds for each row, at every step."""
+    from coterie.train.engine import Engine
+
+    held, one_step = {}, Engine._one_step
+
+    def step(engine, index):
+        if engine.head is not None:
+            held.update({n: len(getattr(engine.head, n)) for n in engine.head.kinds["rows"]})
+        for name in ("labels", "latents"):
+            if getattr(engine, name) is not None:
+                held[f"engine.{name}"] = len(getattr(engine, name))
+        one_step(engine, index)
+
+    Engine._one_step = step
+    return held
+
+
 def main(job: dict) -> None:
     from conftest import quick
 
     X = np.load(job["root"] + "/x.npy")
+    held = watch_rows()
     unseeded = quick("dec", batch_size=20, random_state=None).fit(X)
     np.save(f"{job['root']}/unseeded-{os.environ['RANK']}.npy", unseeded.transform(X))
     for case, (key, changes) in job["cases"].items():
+        held.clear()
         model = quick(key, batch_size=20, **changes).fit(X)
+        with open(f"{job['root']}/{case}-held-{os.environ['RANK']}.json", "w") as f:
+            json.dump(held, f)
         if os.environ["RANK"] == "0":
             folder = f"{job['root']}/{case}"
             model.save(folder)

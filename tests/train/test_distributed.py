@@ -61,6 +61,18 @@ def test_two_processes_equal_one(case, two_process_runs, digit_images):
     np.testing.assert_allclose(made["z"], one.transform(X), atol=2e-2, rtol=5e-2)
 
 
+PER_ROW = {"dec": "target", "idec": "target", "dcec": "target", "dekm": "target", "dcn": "labels"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_process_holds_the_state_of_its_own_rows_only(case, two_process_runs):
+    """Targets, labels and embedding; a method without such state has nothing to show."""
+    for rank, part in enumerate((50, 51)):
+        held = json.loads((two_process_runs / f"{case}-held-{rank}.json").read_text())
+        assert set(held.values()) <= {part}
+        assert PER_ROW.get(case) is None or PER_ROW[case] in held
+
+
 def test_without_a_seed_all_processes_take_the_leaders(two_process_runs):
     first, other = (np.load(two_process_runs / f"unseeded-{rank}.npy") for rank in range(2))
     assert np.array_equal(first, other)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 from test_distributed import free_port
+from torch.testing import assert_close
 
+from conftest import quick
 from coterie.math.kmeans import kmeans
 from coterie.runtime import processes
 from coterie.runtime.processes import sharing
@@ -158,10 +161,15 @@ def test_a_killed_rank_comes_back_and_the_result_is_the_same(digit_images, tmp_p
     assert codes[1] == -signal.SIGKILL
     assert codes[0] != 0  # the survivor notices and gives up instead of waiting
     assert not (tmp_path / "again").exists() and any((tmp_path / "checkpoint").iterdir())
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "alone")
     assert launch(out) == [0, 0]
+    alone = quick("dec", **{**own, "checkpoint_dir": str(tmp_path / "alone")})
+    alone.fit(np.load(tmp_path / "x.npy"))  # one process goes on with what two have left
     made = [unpack(tmp_path / name / "model.safetensors")[0] for name in ("whole", "again")]
     assert made[0].keys() == made[1].keys()
     assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
+    for name, tensor in alone.network_.state_dict().items():
+        assert_close(tensor, made[0][f"network.{name}"], atol=2e-3, rtol=2e-2)
     told = [np.load(tmp_path / name / "made.npz")["history"] for name in ("whole", "again")]
     for one, two in zip(*(json.loads(str(history)) for history in told), strict=True):
         assert one.keys() == two.keys() and one.pop("phase") == two.pop("phase")

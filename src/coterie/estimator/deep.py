@@ -70,6 +70,7 @@ class DeepClusterer(RunFields, Clusterer):
         rows.unembedded = vars(self).pop("_unembedded", None)
         engine = self._run(rows, network, self.plan(network, fingerprint), checkpoint=checkpoint)
         self.network_, self.head_ = engine.network.eval(), engine.head
+        self.head_.drop_rows()
         self.history_, self.seconds_ = engine.history, engine.seconds
         self.notes_ = engine.notes
         embed_last(rows, self.network_, self.verbose)

@@ -12,6 +12,7 @@ from coterie.math.assign import squared_distances
 from coterie.math.centers import cluster_sums, kmeans, within_scatter
 from coterie.math.subspace import beta_optimum
 from coterie.runtime.device import on_host, wide_dtype
+from coterie.runtime.processes import row_count, row_mean, sum_parts
 
 BETA_RATE = 10.0  # Adam moves all numbers at one pace: beta = sigmoid(10 b) learns 10 times faster
 CLUSTER_AXIS = 0.55  # an axis belongs to the cluster space when its beta is larger
@@ -56,16 +57,19 @@ def unrotated(u, head):  # (n, d) -> (n, d), the inverse of `rotated` while V is
     return u @ (head.V.T @ head.unframe)
 
 
-def axis_scatter(z, labels, centers, axes):  # -> (d,), (d,)
+def axis_scatter(z, labels, centers, axes, mean):  # -> (d,), (d,)
     """Scatter along each axis: within clusters, and about the mean of all rows."""
     within = ((z - centers[labels]) @ axes).square().sum(0)
-    return within, ((z - z.mean(0)) @ axes).square().sum(0)
+    return within, ((z - mean) @ axes).square().sum(0)
 
 
 def whitening(z):  # (n, d) -> (d, d), (d, d)
-    """Symmetric map under which the variance is 1 in every direction, and its inverse."""
-    rows = (z - z.mean(0)).to(wide_dtype(z.device))
-    values, vectors = torch.linalg.eigh((rows.T @ rows / len(rows)).cpu())
+    """Symmetric map under which the variance is 1 in every direction, and its inverse.
+
+    z holds this process's rows.
+    """
+    rows = (z - row_mean(z)).to(wide_dtype(z.device))
+    values, vectors = torch.linalg.eigh((sum_parts(rows.T @ rows) / row_count(z)).cpu())
     top = values[-1]
     if top <= 0:  # all rows are the same
         eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
@@ -123,7 +127,7 @@ def _alternate(white, labels, centers, rounds=100):  # -> cost, (d, d), (d,), (k
         centers = torch.where(counts[:, None] > 0, sums / counts[:, None].clamp_min(1), centers)
         scatter = within_scatter(white, labels, centers).cpu().double() / len(white)
         V = torch.linalg.eigh(scatter).eigenvectors.to(white)
-        A, B = axis_scatter(white, labels, centers, V)
+        A, B = axis_scatter(white, labels, centers, V, white.mean(0))
         beta = beta_optimum(A, B)
         W = V * beta
         old, labels = labels, squared_distances(white @ W, centers @ W).argmin(1)
@@ -132,8 +136,8 @@ def _alternate(white, labels, centers, rounds=100):  # -> cost, (d, d), (d,), (k
     return float((beta.square() * A + (1 - beta).square() * B).sum()), V, beta, centers
 
 
-class InSpace:
-    """A head or a view with some tensors replaced: as the objective sees it in the space."""
+class Replaced:
+    """A head or a view with some of its tensors replaced."""
 
     def __init__(self, whole: Any, **replaced: torch.Tensor):
         self._whole = whole

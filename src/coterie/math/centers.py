@@ -27,11 +27,12 @@ def first_centers(z, k, kind, rng, n_init=1):  # (n, d) -> (k, d)
 
     Parameters
     ----------
+    z : embedding of this process's rows
     kind : "kmeans" on the embedding; "glorot", uniform within ``sqrt(6 / (k + d))``, as a layer's
         weights start; or "uniform" in -1..1. The last two do not look at the embedding.
     """
     if kind == "kmeans":
-        return kmeans(z, k, rng=rng, n_init=n_init).centers
+        return kmeans(z, k, rng=rng, n_init=n_init, part=True).centers
     bound = (6 / (k + z.shape[1])) ** 0.5 if kind == "glorot" else 1.0
     drawn = rng.uniform(-bound, bound, (k, z.shape[1]))
     return torch.from_numpy(drawn).to(z.device, z.dtype)
@@ -66,13 +67,15 @@ def within_scatter(z, labels, centers):  # (n, d), (n,), (k, d) -> (d, d)
     return residual.T @ residual
 
 
-def align(labels, reference, k):  # (n,), (n,) -> (n,)
+def align(labels, reference, k, add_up=lambda t: t):  # (n,), (n,) -> (n,)
     """Labels renamed so that they agree with `reference` as often as possible (Hungarian).
 
     Needed before counting changed labels when k-means starts afresh: it numbers clusters at will.
+    `add_up` adds counts of processes that hold a part of the rows each.
     """
     ours, theirs = _pair(labels, reference)
-    table = np.bincount(ours * k + theirs, minlength=k * k).reshape(k, k)
+    pairs = torch.from_numpy(np.bincount(ours * k + theirs, minlength=k * k))
+    table = add_up(pairs).numpy().reshape(k, k)
     old, new = linear_sum_assignment(table, maximize=True)
     names = np.empty(k, dtype=np.int64)
     names[old] = new

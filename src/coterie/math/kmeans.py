@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from coterie.math.passes import CenteredRows, SparseRows, norms_of, square_sum
 from coterie.math.seeding import far_rows
 from coterie.runtime.device import to_numpy, wide_dtype
-from coterie.runtime.processes import all_gather
+from coterie.runtime.processes import all_gather, row_count
 
 SEEDING_ROWS = 100_000  # rows that the seeding looks at, at most
 SEEDING_VALUES = 2**26  # and values: 256 MB of float32
@@ -38,7 +38,7 @@ class KMeansResult:
 
 
 @torch.no_grad()
-def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=None):
+def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=None, part=False):
     """K-means with restarts.
 
     Parameters
@@ -58,15 +58,17 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
         start from, which makes one run.
     sample : rows that the seeding looks at, at most; None: 100,000, from 100 clusters on the larger
         of 20,000 and 40 for each cluster.
+    part : z is a tensor with the rows of this process only, its span of those of all processes.
 
     Returns
     -------
     KMeansResult
-        `labels` are the nearest of `centers`. An empty cluster is seeded again at a far row; it
-        stays empty only if there are fewer distinct rows than clusters.
+        `labels`, one for each row of z, are the nearest of `centers`. An empty cluster is seeded
+        again at a far row; it stays empty only if there are fewer distinct rows than clusters.
     """
     sparse = sp.issparse(z)
     n = z.shape[0] if sparse else len(z) if torch.is_tensor(z) else z.n
+    n = row_count(z) if part else n  # of all processes
     if k < 1:
         raise ValueError(f"k={k} but at least 1 cluster is needed; raise k")
     if n < k:
@@ -78,7 +80,7 @@ def kmeans(z, k, *, rng, n_init=10, max_iter=300, tol=1e-4, init=None, sample=No
         rows = SparseRows(z, max(256, CHUNK_VALUES // (restarts * k)))
     else:
         width = z.shape[1] if torch.is_tensor(z) else z.slice(0, 1).shape[1]
-        rows = CenteredRows(z, max(256, CHUNK_VALUES // max(width, restarts * k)))
+        rows = CenteredRows(z, max(256, CHUNK_VALUES // max(width, restarts * k)), part)
     centers = _seed(rows, k, rng, restarts, init, sample)  # (r, k, d)
 
     inertia = np.full(restarts, np.inf)
@@ -132,7 +134,7 @@ def _seed(rows, k, rng, restarts, init, sample):
     bound = sample or min(most, SEEDING_VALUES // rows.d)
     bound = min(rows.n, max(bound, k))
     if bound == rows.n and rows.ready:
-        pool = rows.z
+        pool = rows.whole()
     else:
         pool = rows.take(np.sort(rng.choice(rows.n, bound, replace=False)))
     if sp.issparse(pool):
@@ -218,7 +220,7 @@ def _label(rows, centers):
         start += len(found)
     world = rows.world
     total = float(world.sum(torch.tensor(total, dtype=torch.float64)))
-    return world.concat(labels, rows.n), total
+    return labels if rows.part else world.concat(labels, rows.n), total
 
 
 def _farthest(rows, centers):

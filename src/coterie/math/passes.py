@@ -5,7 +5,7 @@ import scipy.sparse as sp
 import torch
 
 from coterie.runtime.device import CPU, wide_dtype
-from coterie.runtime.processes import current
+from coterie.runtime.processes import current, row_count
 
 IN_MEMORY_VALUES = 2**26  # a tensor up to this size is centred once, a larger one per chunk
 NOT_FINITE = "z has NaN or infinite values; clean or scale the rows first"
@@ -14,12 +14,13 @@ NOT_FINITE = "z has NaN or infinite values; clean or scale the rows first"
 class CenteredRows:
     """Rows minus their mean, chunk by chunk: far from the origin float32 has too few digits."""
 
-    def __init__(self, z, chunk):
+    def __init__(self, z, chunk, part=False):
         self.z, self.chunk, self.ready = z, chunk, False
-        self.n = len(z) if torch.is_tensor(z) else z.n
+        self.n = row_count(z) if part else len(z) if torch.is_tensor(z) else z.n
         self.world = current()
         self.start, self.stop = self.world.span(self.n)
-        first = self._slice(0, 1)
+        self.part, self.offset = part, self.start if part else 0  # of the first row of z
+        first = self._slice(self.offset, self.offset + 1)
         self.dtype, self.d = first.dtype, first.shape[1]
         self.device, wider = first.device, wide_dtype(first.device)
         moments = torch.zeros(2, self.d, dtype=wider, device=self.device)
@@ -33,11 +34,13 @@ class CenteredRows:
         self.variance = float((square - mean.square()).clamp_min(0).mean())
         if not np.isfinite(self.second_moment):
             raise ValueError(NOT_FINITE)
-        if torch.is_tensor(z) and z.numel() <= IN_MEMORY_VALUES:
+        if torch.is_tensor(z) and self.n * self.d <= IN_MEMORY_VALUES:
             self.z, self.ready = z - self.mean, True
 
     def _slice(self, start, stop):
-        return self.z[start:stop] if torch.is_tensor(self.z) else self.z.slice(start, stop)
+        if not torch.is_tensor(self.z):
+            return self.z.slice(start, stop)
+        return self.z[start - self.offset : stop - self.offset]
 
     def _raw(self):
         for start in range(self.start, self.stop, self.chunk):
@@ -47,9 +50,13 @@ class CenteredRows:
         for rows in self._raw():
             yield rows if self.ready else rows - self.mean
 
+    def whole(self):
+        """All rows at once, for those that are few."""
+        return self.world.concat(self.z, self.n) if self.part else self.z
+
     def take(self, index):
         """Rows at sorted positions `index` (numpy); each process reads its own, all get all."""
-        if self.ready:
+        if self.ready and not self.part:
             return self.z[torch.from_numpy(index).to(self.device)]
         picked = torch.zeros(len(index), self.d, dtype=self.dtype, device=self.device)
         start = self.start
@@ -63,7 +70,7 @@ class CenteredRows:
 class SparseRows:
     """Rows of a CSR matrix, chunk by chunk, not centred: most of their values are at the origin."""
 
-    ready = False  # seeded like rows from disk, so that both kinds draw the same
+    part = ready = False  # seeded like rows from disk, so that both kinds draw the same
     device = CPU  # scipy's products
 
     def __init__(self, z, chunk):

@@ -7,6 +7,7 @@ import torch
 from coterie.math.assign import hard, squared_distances
 from coterie.math.centers import cluster_sums, draw_far_rows, kmeans, within_scatter
 from coterie.runtime.device import on_host, wide_dtype
+from coterie.runtime.processes import current, row_count, sum_parts
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,16 @@ def beta_optimum(within, total):  # (d,), (d,) -> (d,)
 
 
 def scatter_axes(z, labels, centers):  # (n, e), (n,), (k, e) -> (e,), (e, e)
-    """Eigenvalues (ascending) and eigenvectors (columns) of the within-cluster scatter over n."""
+    """Eigenvalues (ascending) and eigenvectors (columns) of the within-cluster scatter over n.
+
+    z holds this process's rows.
+    """
     wider = wide_dtype(z.device)
-    scatter = within_scatter(z.to(wider), labels, centers.to(wider)) / len(z)
+    scatter = sum_parts(within_scatter(z.to(wider), labels, centers.to(wider))) / row_count(z)
     values, vectors = on_host(lambda t: tuple(torch.linalg.eigh(t)), scatter)
-    return values.clamp_min(0).to(z.dtype), vectors.to(z.dtype)
+    values, vectors = values.clamp_min(0).to(z.dtype), vectors.to(z.dtype).contiguous()
+    current().broadcast([values, vectors])  # their signs are up to the machine
+    return values, vectors
 
 
 def rotated_target(z, labels, centers, rotation, axes):  # -> (n, e)

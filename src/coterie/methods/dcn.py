@@ -10,6 +10,7 @@ from ..estimator.fields import centers_param, clustering_weight, code_variance_p
 from ..estimator.params import param
 from ..math.assign import gaussian_scores, squared_distances, squared_error
 from ..math.centers import first_centers, running_mean
+from ..runtime.processes import row_mean
 from ..train.batch import Step, Terms
 from ..train.head import Head
 from ..train.objective import Objective
@@ -68,7 +69,7 @@ class DCNObjective(Objective):
     def update(self, latents, head, rng=None, done=0.0) -> torch.Tensor:
         nearest = squared_distances(latents, head.centers).min(1)
         head.labels.copy_(nearest.indices)
-        head.variance.copy_(nearest.values.mean().clamp_min(1e-12) / latents.shape[1])
+        head.variance.copy_(row_mean(nearest.values).clamp_min(1e-12) / latents.shape[1])
         return nearest.indices
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)

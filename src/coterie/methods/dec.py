@@ -10,6 +10,7 @@ from ..estimator.fields import centers_param, net_param
 from ..estimator.params import param
 from ..math.assign import collapsed, in_blocks, kl, student_t, target_distribution
 from ..math.centers import first_centers
+from ..runtime.processes import all_gather, current, sum_parts
 from ..train.batch import Terms, TrainingError
 from ..train.head import Head
 from ..train.objective import Objective
@@ -39,19 +40,20 @@ class DECObjective(Objective):
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         centers = first_centers(latents, self.n_clusters, self.centers, rng, self.n_init)
-        empty = latents.new_zeros(len(latents), self.n_clusters)
+        empty = latents.new_zeros(()).expand(len(latents), self.n_clusters)  # the head fills it in
         return Head(params={"centers": centers}, rows={"target": empty})
 
     def update(self, latents, head, rng=None, done=0.0) -> torch.Tensor:
         """The target P over all rows; it stays fixed until the next update."""
         k = self.n_clusters
         q = in_blocks(lambda z: self.assign(z, head), latents, k, out=head.target)
-        if collapsed(q):
+        extremes = torch.stack([q.amin(0), q.amax(0)])
+        if collapsed(all_gather(current(), extremes).flatten(0, 1)):
             raise TrainingError(
                 "every row has the same soft assignment, which DEC cannot leave: the embedding "
                 "has collapsed; pre-train longer or scale the input"
             )
-        labels, sizes = q.argmax(1), q.sum(0)
+        labels, sizes = q.argmax(1), sum_parts(q.sum(0))
         in_blocks(lambda part: target_distribution(part, sizes), q, k, out=head.target)
         return labels
 

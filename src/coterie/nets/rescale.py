@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..runtime.processes import row_variance
+
 
 class UnitCode(nn.Module):
     """A network whose codes are brought to unit length."""
@@ -22,12 +24,12 @@ class UnitCode(nn.Module):
 
 
 def narrow_code(network: Any, latents: torch.Tensor, most: float) -> torch.Tensor:  # (n, p)
-    """Shrink a code whose total variance is above `most` to that; returns the codes of all rows.
+    """Shrink a code whose total variance is above `most` to that; returns the codes given.
 
     The scale of a code is that of the rows and means nothing, but a step of Adam has a length:
     in a wide code (texts, whose many words are scaled alike) centres fall behind their rows.
     """
-    variance = float(latents.var(dim=0).sum())
+    variance = float(row_variance(latents).sum())
     if not variance > most:  # nor NaN, the variance of a single row
         return latents
     scale, origin = (most / variance) ** 0.5, latents.new_zeros(latents.shape[1])

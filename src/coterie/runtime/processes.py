@@ -31,15 +31,18 @@ class World:
         return self.rank == 0
 
     def share(self, index: torch.Tensor) -> torch.Tensor:
-        """This process's part of a batch (contiguous, sizes differ by one at most)."""
-        if self.size == 1:
+        """This process's part of a batch (contiguous, sizes differ by one at most).
+
+        Of fewer rows than processes everybody takes all.
+        """
+        if self.size == 1 or len(index) < self.size:
             return index
         return torch.tensor_split(index, self.size)[self.rank]
 
-    def span(self, n: int) -> tuple[int, int]:
-        """This process's part of n rows."""
-        cuts = [n * r // self.size for r in range(self.size + 1)]
-        return cuts[self.rank], cuts[self.rank + 1]
+    def span(self, n: int, rank: int | None = None) -> tuple[int, int]:
+        """This process's part of n rows, or that of another one."""
+        r = self.rank if rank is None else rank
+        return n * r // self.size, n * (r + 1) // self.size
 
     def sum(self, t: torch.Tensor) -> torch.Tensor:
         """Sum over processes, no gradient."""
@@ -63,6 +66,19 @@ class World:
         start, stop = self.span(n)
         whole[start:stop] = part
         dist.all_reduce(whole)  # each row is non-zero in one process only, so sums are exact
+        return whole
+
+    def to_leader(self, part: torch.Tensor, n: int) -> torch.Tensor:
+        """The `span` parts of all processes in row order, for the leader only."""
+        if self.size == 1:
+            return part
+        if not self.leader:
+            dist.send(part.contiguous(), 0)
+            return part
+        whole = part.new_empty((n, *part.shape[1:]))
+        whole[slice(*self.span(n))] = part
+        for rank in range(1, self.size):
+            dist.recv(whole[slice(*self.span(n, rank))], rank)
         return whole
 
     def sum_gradients(self, parameters: list[torch.nn.Parameter]) -> None:
@@ -123,6 +139,41 @@ def all_gather(world: Any, t: torch.Tensor) -> torch.Tensor:  # (...) -> (size, 
     whole = t.new_zeros((world.size, *t.shape))
     whole[world.rank] = t
     return world.sum(whole)
+
+
+def rows_at(world: Any, part: torch.Tensor, index: torch.Tensor, n: int) -> torch.Tensor:
+    """Rows at any positions (m,) of n rows, of which each process holds its span."""
+    if world.size == 1:
+        return part[index]
+    start, stop = world.span(n)
+    mine = (index >= start) & (index < stop)
+    found = part.new_zeros((len(index), *part.shape[1:]))
+    found[mine] = part[index[mine] - start]
+    return world.sum(found)  # each row is non-zero in one process only, so sums are exact
+
+
+def sum_parts(t: torch.Tensor) -> torch.Tensor:
+    """A sum over rows, of which each process that shares this pass has added up its own."""
+    return current().sum(t)
+
+
+def row_count(part: torch.Tensor) -> int:
+    """Rows of all processes."""
+    return int(sum_parts(torch.tensor(len(part))))
+
+
+def row_mean(part: torch.Tensor) -> torch.Tensor:  # (part, ...) -> (...)
+    """Mean over the rows of all processes."""
+    if current().size == 1:
+        return part.mean(0)
+    return sum_parts(part.sum(0)) / row_count(part)
+
+
+def row_variance(part: torch.Tensor) -> torch.Tensor:  # (part, ...) -> (...)
+    """Variance over the rows of all processes (unbiased)."""
+    if current().size == 1:
+        return part.var(0)
+    return sum_parts((part - row_mean(part)).square().sum(0)) / (row_count(part) - 1)
 
 
 def join(devices: int = 1, device: Any = "auto") -> World:

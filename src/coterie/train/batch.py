@@ -28,8 +28,8 @@ class Batch:
 
     Attributes
     ----------
-    rows : (b,) positions of these rows in the data, to look up per-row state of the head
-    index : the same on the host, for what is kept there
+    rows : (b,) where the head's per-row tensors have these rows
+    index : (b,) positions of these rows in the data, on the host
     clean : (b, *shape) the rows themselves
     x : (b, *shape) what the network sees: the rows, or their augmented version
     z, x_hat : embedding of x and its reconstruction, computed when first asked for
@@ -44,11 +44,13 @@ class Batch:
         if world.size > 1:
             # fewer rows than processes: everybody takes all of them, with a smaller weight
             few = self.size < world.size
-            self.index = index if few else world.share(index)
+            self.index = world.share(index)
             self._total = self.size * world.size if few else self.size
             self.weight = len(self.index) / self._total
         self._engine, self._augment, self._whole = engine, augment, index
-        self.rows = send(self.index, engine.device)
+        # where processes share the per-row tensors, the head has those of this batch alone
+        here = torch.arange(len(self.index)) if engine.ahead.cut else self.index
+        self.rows = send(here, engine.device)
         self.moved = augment is not None  # is x another than clean?
 
     @cached_property
@@ -69,7 +71,7 @@ class Batch:
         # the whole batch is augmented everywhere and cut afterwards: the noise of a row must not
         # depend on how many processes share the work
         whole = self._augment(self._engine.rows.take(self._whole), self._engine.stream("augment"))
-        return self._world.share(whole) if len(whole) >= self._world.size else whole
+        return self._world.share(whole)
 
     @cached_property
     def z(self) -> torch.Tensor:
@@ -98,8 +100,7 @@ class Batch:
         self, make: Callable[[int, torch.Generator], torch.Tensor], *keys: str | int
     ) -> torch.Tensor:
         """The same noise for work that is done on the host."""
-        whole = make(self.size, self._engine.stream(*keys))
-        return self._world.share(whole) if self.size >= self._world.size else whole
+        return self._world.share(make(self.size, self._engine.stream(*keys)))
 
     def mean(self, t: torch.Tensor) -> torch.Tensor:
         """Mean over the whole batch, all processes, with gradient: (b, ...) -> (...)."""
@@ -148,10 +149,8 @@ class Step:
     def part(self, t: torch.Tensor) -> tuple[torch.Tensor, float]:
         """This process's part of something drawn for a whole batch, and its weight in a mean."""
         world, t = self._engine.world, send(t, self._engine.device)
-        if len(t) < world.size:
-            return t, 1 / world.size
         part = world.share(t)
-        return part, len(part) / len(t)
+        return part, 1 / world.size if len(t) < world.size else len(part) / len(t)
 
     def optimize(self, name: str, terms: Terms, weight: float = 1.0, turns: int = 1) -> None:
         """One step of the optimiser `name` on the sum of the terms; `weight` is a batch's.

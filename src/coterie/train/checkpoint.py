@@ -64,13 +64,17 @@ class Resuming:
             self._save(extra | {"sums": self.world.sum(mine)})
 
     def _save(self, extra: dict[str, torch.Tensor]) -> None:
-        if self.checkpoint is None or not self.world.leader:
+        if self.checkpoint is None:
             return
         tensors = {f"network.{k}": v for k, v in self.network.state_dict().items()} | extra
         if self.head is not None:
             tensors |= {f"head.{k}": v for k, v in self.head.tensors().items()}
         if self.labels is not None:
             tensors["labels"] = self.labels
+        for name in filter(_by_row, tensors):
+            tensors[name] = self.world.to_leader(tensors[name], self.rows.n)
+        if not self.world.leader:
+            return
         position = {
             "place": _place(self.plan, self.index),
             "position": [self.index, self.epoch, self.step],
@@ -119,28 +123,38 @@ class Resuming:
         weights = _under("network", tensors)
         check_fit(weights, self.network.state_dict(), where)
         self.network.load_state_dict(weights)
+        self._check_rows(tensors, where)
+        span = slice(*self.world.span(self.rows.n))
+        for name in filter(_by_row, tensors if self.world.size > 1 else ()):
+            tensors[name] = tensors[name][span].clone()  # the rest is others'
         head = _under("head", tensors)
         self.head = Head.from_tensors(head).to(self.device) if head else None
         self.labels = tensors["labels"].to(self.device) if "labels" in tensors else None
-        self._check_rows(where)
+        self._check_head()
         if self.index < len(self.plan):
             self.progress.note(
                 f"resuming in phase {self.plan[self.index].name!r}, step {self.step}"
             )
+        tensors = {k: v for k, v in tensors.items() if k != "labels" and not k.startswith("head.")}
         return {"tensors": tensors, **about} if self.step else None
 
-    def _check_rows(self, where: str) -> None:
-        """Labels and what a head knows of each row are there for all rows, and the head fits."""
-        n = self.rows.n
-        if self.labels is not None:
-            check_fit({"labels": self.labels}, {"labels": torch.zeros(n, dtype=torch.long)}, where)
-            if n and self.labels.min() < 0:
-                raise StateError(f"{where}: a label is {int(self.labels.min())}, below 0")
+    def _check_rows(self, tensors: dict[str, torch.Tensor], where: str) -> None:
+        """Labels and what a head knows of each row are there for all rows."""
+        n, labels = self.rows.n, tensors.get("labels")
+        if labels is not None:
+            check_fit({"labels": labels}, {"labels": torch.zeros(n, dtype=torch.long)}, where)
+            if n and labels.min() < 0:
+                raise StateError(f"{where}: a label is {int(labels.min())}, below 0")
+        for full, tensor in tensors.items():
+            if full.startswith(("head.rows.", "head.whole.")) and tensor.shape[:1] != (n,):
+                name, found = full.split(".", 2)[2], tuple(tensor.shape[:1])
+                raise StateError(f"{where}: {name} has {found} rows, the data have {n}")
+
+    def _check_head(self) -> None:
+        """The head fits the network."""
         if self.head is None:
             return
-        for name in self.head.kinds["rows"]:
-            if (found := getattr(self.head, name).shape[:1]) != (n,):
-                raise StateError(f"{where}: {name} has {tuple(found)} rows, the data have {n}")
+        n = self.rows.n
         self.network.eval()
         with torch.no_grad():  # raises if the head has other sizes than the network
             self.assign(self.network.encode(self.feed(torch.arange(min(n, 2)))), self.head)
@@ -172,6 +186,11 @@ def _place(plan: list[Phase | Call], i: int) -> list:
     """Name of a phase, and how many of that name came before; the end has none."""
     name = plan[i].name if i < len(plan) else ""
     return [name, sum(p.name == name for p in plan[:i])]
+
+
+def _by_row(name: str) -> bool:
+    """Whether each process holds a part of a tensor, that of its own rows."""
+    return name == "labels" or name.startswith("head.rows.")
 
 
 def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

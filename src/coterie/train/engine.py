@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ..data.chunks import epoch_steps
-from ..math.centers import align, changed_share
+from ..math.centers import align
 from ..nets.mlp import half_products
 from ..runtime.processes import World
 from ..runtime.progress import Progress
@@ -26,6 +26,7 @@ from .clusters import cluster_sizes, reseed_lost
 from .head import Head
 from .plan import Call, Phase
 from .rows import Rows
+from .shards import Ahead
 from .view import Context, View
 
 
@@ -47,6 +48,8 @@ class Engine(Resuming):
         empty: str = "reseed",
         precision: str = "single",
     ):
+        if rows.n < world.size:
+            raise ValueError(f"{rows.n} rows for {world.size} processes; start fewer of them")
         self.device: Any = rows.device  # where network, head and per-row state are
         self.network: Any = network.to(rows.device)  # with `encode`, and most with `decode`
         self.rows, self.assign = rows, assign
@@ -55,8 +58,10 @@ class Engine(Resuming):
         self.time_budget, self.empty = time_budget, empty
         self.half = precision == "half"  # in steps and updates, not between phases
         self.head: Any = None  # a Head from `init` on
-        self.labels: Any = None  # (n,) of the last update
-        self.latents: Any = None  # (n, d) from `init` until the network moves
+        # of this process's span of the rows:
+        self.labels: Any = None  # (part,) of the last update
+        self.latents: Any = None  # (part, d) from `init` until the network moves
+        self.ahead = Ahead(self)
         self.history: list[dict] = []
         self.seconds: dict[str, float] = {}
         self.cached_seconds = 0.0  # of them, spent by an earlier fit (a cached network)
@@ -83,6 +88,7 @@ class Engine(Resuming):
                 self._share_result()
             else:
                 self._train(resume)
+            self.ahead.forget()
             resume = None
             took = time.perf_counter() - self._begin
             self.seconds[here.name] = self.seconds.get(here.name, 0.0) + took
@@ -115,12 +121,12 @@ class Engine(Resuming):
         pace = Pace(self.step, resume["spent"] if resume else 0.0)
         self.network.train()
         self.progress.phase(phase.name, math.ceil(self.limit / steps), self.limit)
-        order_epoch, order = -1, torch.empty(0)
+        order_epoch, order = -1, None
+        small = torch.int32 if n < 2**31 else torch.int64
         while self.step < self.limit:
             self.epoch, s = divmod(self.step, steps)
             if order_epoch != self.epoch:
-                order = torch.randperm(n, generator=torch_rng(self.seed, phase.name, self.epoch))
-                order_epoch = self.epoch
+                order = None  # not beside what an update needs
             # a time budget may have cut the phase
             interval = max(1, round(every * self.limit / most)) if phase.keeps_updates else every
             if phase.update and self.step % interval == 0:
@@ -130,8 +136,15 @@ class Engine(Resuming):
                 pace.update_took(time.perf_counter() - updating)
                 if converged:
                     break
-            stop = n if s + 1 == steps else (s + 1) * phase.batch_size
-            self._one_step(order[s * phase.batch_size : stop])
+            if order is None:
+                self.latents = None
+                stream = torch_rng(self.seed, phase.name, self.epoch)
+                order, order_epoch = torch.randperm(n, generator=stream, dtype=small), self.epoch
+                self.ahead.forget()
+            first = s * phase.batch_size
+            stop = n if s + 1 == steps else first + phase.batch_size
+            self.ahead.turn_to(order, first, stop)
+            self._one_step(order[first:stop].long())
             self.step += 1
             if s + 1 == steps or self.step == self.limit:
                 self._end_epoch(s + 1)
@@ -151,16 +164,16 @@ class Engine(Resuming):
         self.network.eval()
 
     def _one_step(self, index: torch.Tensor) -> None:
-        self.latents = None
+        self.latents, head = None, self.ahead.head
         if self._reseeds:
             reseed(derive(self.seed, self.phase.name, self.step))
         try:
             with half_products(self.device, self.half):
                 if self.phase.train_step:
-                    self.phase.train_step(Step(self, index), self.head)
+                    self.phase.train_step(Step(self, index), head)
                 elif self.phase.loss:
                     batch = Batch(self, index, self.phase.augment)
-                    self.descend("main", self.phase.loss(batch, self.head), batch.weight)
+                    self.descend("main", self.phase.loss(batch, head), batch.weight)
         except Exception:
             self.tally.read()  # a NaN of an earlier step may be the cause, and says more
             raise
@@ -196,14 +209,15 @@ class Engine(Resuming):
         optimizer.step()
 
     # -- full-data work ---------------------------------------------------------------------
-    def encode_all(self) -> torch.Tensor:  # (n, d), rows in order, the same on every process
+    def encode_all(self) -> torch.Tensor:  # (part, d), rows in order
+        """Embedding of all rows, each process those of its span."""
         if self.latents is not None:
             return self.latents
         training = self.network.training
         self.network.eval()
         mine = self.rows.through(self.network, *self.world.span(self.rows.n))
         self.network.train(training)
-        return self.world.concat(mine, self.rows.n)
+        return mine
 
     def feed(self, index: torch.Tensor | slice) -> Any:
         """Rows as the network takes them."""
@@ -211,10 +225,12 @@ class Engine(Resuming):
 
     def _share_result(self) -> None:
         """All processes take the leader's network and head."""
-        tensors = list(self.network.state_dict().values())
-        if self.head is not None:
-            tensors += self.head.tensors().values()
-        self.world.broadcast(tensors)
+        self.world.broadcast(list(self.network.state_dict().values()))
+        self._share_head()
+
+    def _share_head(self) -> None:
+        if self.head is not None:  # per-row tensors are each process's own
+            self.world.broadcast(list(self.head.tensors(("param", "state", "whole")).values()))
 
     def _update(self) -> bool:
         """Refresh the method's full-data state; True when the labels hardly change any more."""
@@ -227,12 +243,16 @@ class Engine(Resuming):
                 k = self.head.centers.shape[0]
                 if reseed_lost(self, labels, k):
                     labels = phase.update(View(self), self.head)
-        self.world.broadcast(list(self.head.tensors().values()))
+        self._share_head()
+        self.ahead.forget()
         if labels is None or isinstance(labels, bool):
             return self.world.agree(bool(labels) and self.step > 0)
         if self.labels is not None and phase.align:
-            labels = align(labels, self.labels, max(k, int(labels.max()) + 1))
-        converged = self.labels is not None and changed_share(labels, self.labels) < phase.tol
+            labels = align(labels, self.labels, k, self.world.sum)
+        converged = False
+        if self.labels is not None:
+            changed = self.world.sum((labels != self.labels).sum())
+            converged = float(changed) / self.rows.n < phase.tol
         self.labels = labels
         return self.world.agree(converged and self.step > 0)
 

@@ -8,6 +8,9 @@ from torch import nn
 Tensors = dict[str, torch.Tensor]
 
 
+KINDS = ("param", "state", "rows", "whole")
+
+
 class Head(nn.Module):
     """Named tensors, so that any head can be saved, resumed and rebuilt without method code.
 
@@ -15,7 +18,9 @@ class Head(nn.Module):
     ----------
     params : trained by the optimiser (centres, assignment weights)
     state : kept with the model, not trained (counts, a rotation, a temperature)
-    rows : one entry per training row, needed only while training (targets, labels)
+    rows : one entry per training row, needed only while training (targets, labels); each process
+        keeps those of its own span of the rows
+    whole : the same, but all of them on every process, for those who look up other rows (a graph)
     """
 
     def __init__(
@@ -23,40 +28,43 @@ class Head(nn.Module):
         params: Tensors | None = None,
         state: Tensors | None = None,
         rows: Tensors | None = None,
+        whole: Tensors | None = None,
     ):
         super().__init__()
         # by name: a file gives them back in its own order, and an optimiser counts parameters
-        params, state, rows = (dict(sorted((t or {}).items())) for t in (params, state, rows))
-        self.kinds = {
-            "param": list(params or {}),
-            "state": list(state or {}),
-            "rows": list(rows or {}),
-        }
-        for name, tensor in (params or {}).items():
+        given = [dict(sorted((t or {}).items())) for t in (params, state, rows, whole)]
+        self.kinds = {kind: list(tensors) for kind, tensors in zip(KINDS, given)}
+        for name, tensor in given[0].items():
             self.register_parameter(name, nn.Parameter(_own(tensor)))
-        for name, tensor in {**(state or {}), **(rows or {})}.items():
+        for name, tensor in {**given[1], **given[2], **given[3]}.items():
             self.register_buffer(name, _own(tensor))
 
     if TYPE_CHECKING:  # a name may be any of the tensors
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def tensors(self, kinds: tuple[str, ...] = ("param", "state", "rows")) -> Tensors:
+    def tensors(self, kinds: tuple[str, ...] = KINDS) -> Tensors:
         """Flat view for files: "param.centers", "state.counts", "rows.target"."""
         return {f"{kind}.{n}": getattr(self, n).data for kind in kinds for n in self.kinds[kind]}
 
     @classmethod
     def from_tensors(cls, tensors: Tensors) -> "Head":
-        kinds: dict[str, Tensors] = {"param": {}, "state": {}, "rows": {}}
+        kinds: dict[str, Tensors] = {kind: {} for kind in KINDS}
         for full, tensor in tensors.items():
             kind, name = full.split(".", 1)
             kinds[kind][name] = tensor
-        return cls(kinds["param"], kinds["state"], kinds["rows"])
+        return cls(*kinds.values())
 
     def add_state(self, name: str, tensor: torch.Tensor) -> None:
         """One more tensor to keep with the model."""
         self.kinds["state"] = sorted([*self.kinds["state"], name])
         self.register_buffer(name, _own(tensor))
+
+    def drop_rows(self) -> None:
+        """Training is over."""
+        for name in self.kinds["rows"]:
+            delattr(self, name)
+        self.kinds["rows"] = []
 
     def on_host(self) -> "Head":
         """A copy on the CPU, or the head itself where it is there already."""

@@ -24,7 +24,8 @@ class View:
         self.done = engine.step / max(1, engine.limit)  # share of the phase; a budget may cut it
 
     @cached_property
-    def latents(self) -> torch.Tensor:  # (n, d)
+    def latents(self) -> torch.Tensor:  # (part, d)
+        """Embedding of this process's span of the rows; sums over all: `runtime.processes`."""
         return self._engine.encode_all()
 
     def rng(self, *keys: str | int) -> np.random.Generator:
@@ -66,7 +67,8 @@ class Context(View):
 
     @property
     def labels(self) -> Any:
-        """Labels of the last update: the stop rule compares the next ones with them."""
+        """Labels of this process's rows at the last update: the stop rule compares the next
+        ones with them."""
         return self._engine.labels
 
     @labels.setter
@@ -74,7 +76,7 @@ class Context(View):
         self._engine.labels = labels
 
     def keep_latents(self, latents: torch.Tensor) -> None:
-        """The embedding of all rows, for whoever asks before the network moves again."""
+        """The embedding, for whoever asks before the network moves again."""
         self._engine.latents = self.__dict__["latents"] = latents
 
     @torch.no_grad()

@@ -9,7 +9,7 @@ import torch
 from ...estimator.params import param
 from ...math.assign import squared_error
 from ...math.axes import (
-    InSpace,
+    Replaced,
     betas,
     gates,
     masked,
@@ -19,6 +19,7 @@ from ...math.axes import (
     unrotated,
 )
 from ...math.centers import cluster_sums, running_mean
+from ...runtime.processes import row_mean, sum_parts
 from ...train.batch import Batch, Step, Terms
 from ...train.head import Head
 from ...train.objective import Objective
@@ -162,7 +163,7 @@ class ACeDeC(TwoSpaces):
         if self.objective == "dcn":  # rows are assigned afresh in each batch
             head.labels[rows] = nearest(clean, head)
         rows = torch.cat([rows, rows]) if changed else rows
-        seen = InSpace(head, centers=head.centers @ W)
+        seen = Replaced(head, centers=head.centers @ W)
         terms = {
             "cluster": self._weight(z) * self._pull(z @ W, seen, rows),
             "shared": self.shared(z if self.shared_pull else z.detach(), head),
@@ -218,16 +219,16 @@ class ACeDeC(TwoSpaces):
         z = view.latents
         hold_scale(self.settings_, z, head)
         W = space_map(head).detach()
-        seen: Any = InSpace(head, centers=head.centers.data @ W)
+        seen: Any = Replaced(head, centers=head.centers.data @ W)
         labels: Any = self.objective_.update(z @ W, seen, view.rng, view.done)
         if self.objective in FIXED_SPACE:
             head.held.copy_(W)
-        sums, counts = cluster_sums(z, labels, self.n_clusters)
+        sums, counts = map(sum_parts, cluster_sums(z, labels, self.n_clusters))
         if "centers" in head.kinds["state"]:
             means = sums / counts[:, None].clamp_min(1)
             head.centers.copy_(torch.where(counts[:, None] > 0, means, head.centers))
         head.counts.copy_(counts)
-        head.shared.copy_(z.mean(0))
+        head.shared.copy_(row_mean(z))
         return labels
 
     # -- the result -------------------------------------------------------------------------
@@ -238,5 +239,5 @@ class ACeDeC(TwoSpaces):
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:  # (n, d) -> (n, k)
         """The objective's own scores in the space; the nearest centre has the highest."""
         W = space_map(head)
-        seen: Any = InSpace(head, centers=head.centers @ W)
+        seen: Any = Replaced(head, centers=head.centers @ W)
         return self.objective_.assign(latents @ W, seen)

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...math.axes import CLUSTER_AXIS, betas, masked, rotated, unrotated
 from ...runtime.device import on_host, to_numpy, wide_dtype
+from ...runtime.processes import row_count, sum_parts
 from ...train.view import Context
 from ..autoencoder import JointClusterer
 
@@ -37,7 +38,7 @@ class TwoSpaces(JointClusterer):
             head.b.copy_(head.b[order].clone())
             context.labels = self.update(context, head)
             u = rotated(context.latents - head.shared, head).to(wide_dtype(context.device))
-            head.spread.copy_(u.T @ u / len(u))
+            head.spread.copy_(sum_parts(u.T @ u) / row_count(u))
 
     def _after_fit(self) -> None:
         self.beta_ = to_numpy(betas(self.head_))  # (d,) descending

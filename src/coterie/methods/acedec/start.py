@@ -19,6 +19,7 @@ from ...math.axes import (
 )
 from ...math.centers import cluster_sums, kmeans
 from ...math.subspace import beta_optimum
+from ...runtime.processes import current, row_count, row_mean, rows_at, sum_parts
 from ...train.batch import Step
 from ...train.head import Head
 from ...train.plan import Call, Phase, init_head
@@ -38,17 +39,19 @@ def first_head(method: "ACeDeC", z: torch.Tensor, rng: np.random.Generator) -> H
     """Start "settled": closed forms on whitened codes; "random": k-means on random axes."""
     s, d = method.settings_, z.shape[1]
     if s.start == "settled":
-        frame = whitening(z)
-        white = (z - z.mean(0)) @ frame[0]
-        some = np.sort(rng.permutation(len(z))[:START_ROWS])
+        frame, n, world = whitening(z), row_count(z), current()
+        white = (z - row_mean(z)) @ frame[0]
+        some = torch.from_numpy(np.sort(rng.permutation(n)[:START_ROWS])).to(z.device)
+        some = rows_at(world, white, some, n)
         # among many axes half of them are seldom the right ones
-        V, beta, centers = fit_space(white[some], s.n_clusters, rng, n_init=max(s.n_init, d))
+        V, beta, centers = fit_space(some, s.n_clusters, rng, n_init=max(s.n_init, d))
+        world.broadcast([V, beta, centers])
         labels = squared_distances(white @ (V * beta), centers @ (V * beta)).argmin(1)
         return make_head(method, z, labels, frame, V, rng)
     eye = torch.eye(d, dtype=z.dtype, device=z.device)
     frame, V = (eye, eye.clone()), random_rotation(d, rng).to(z)
     half = z @ V[:, : max(1, d // 2)]
-    labels = kmeans(half, s.n_clusters, rng=rng, n_init=s.n_init).labels
+    labels = kmeans(half, s.n_clusters, rng=rng, n_init=s.n_init, part=True).labels
     return make_head(method, z, labels, frame, V, rng)
 
 
@@ -63,12 +66,13 @@ def make_head(
     """Centres of the labels, the best beta for them, and the objective's own tensors."""
     s, inner = method.settings_, method.objective_.init_head(z, rng)
     kinds = {k: {n: getattr(inner, n).data for n in names} for k, names in inner.kinds.items()}
-    sums, counts = cluster_sums(z, labels, s.n_clusters)
+    sums, counts = map(sum_parts, cluster_sums(z, labels, s.n_clusters))
     centers = sums / counts[:, None].clamp_min(1)
-    beta = beta_optimum(*axis_scatter(z, labels, centers, frame[0] @ V))
+    scatter = axis_scatter(z, labels, centers, frame[0] @ V, row_mean(z))
+    beta = beta_optimum(*map(sum_parts, scatter))
     kinds["param" if "centers" in kinds["param"] else "state"]["centers"] = centers
     kinds["param"] |= {"V": V, "b": logits(beta)}
-    kinds["state"] |= {"frame": frame[0], "unframe": frame[1], "shared": z.mean(0)}
+    kinds["state"] |= {"frame": frame[0], "unframe": frame[1], "shared": row_mean(z)}
     kinds["state"] |= {"counts": counts, "spread": torch.zeros_like(V)}
     if s.objective in FIXED_SPACE:
         kinds["state"]["held"] = frame[0] @ (V * beta)
@@ -80,7 +84,7 @@ def make_head(
 def hold_scale(s: Settings, z: torch.Tensor, head: Head) -> None:  # (n, d)
     """Stretch or shrink the frame until the codes vary in it as much as the rows do."""
     held = s.held_variance * s.sampled_variance
-    seen = float(((z - z.mean(0)) @ head.frame).square().mean(0).sum())
+    seen = float(row_mean(((z - row_mean(z)) @ head.frame).square()).sum())
     if s.start == "settled" and seen > 0 and held > 0:
         factor = (held / seen) ** 0.5
         head.frame.mul_(factor)
@@ -109,7 +113,7 @@ def space_phase(method: "ACeDeC") -> list[Phase | Call]:
         def make(z: torch.Tensor, rng: np.random.Generator) -> Head:
             head = context.head
             u = z @ space_map(head).detach()
-            found = kmeans(u, method.n_clusters, rng=rng, n_init=method.n_init)
+            found = kmeans(u, method.n_clusters, rng=rng, n_init=method.n_init, part=True)
             frame = head.frame, head.unframe
             return make_head(method, z, found.labels, frame, head.V.data, rng)
 

@@ -7,6 +7,7 @@ import torch
 
 from ...math.assign import gaussian_scores
 from ...runtime.device import to_numpy
+from ...runtime.processes import current, row_count
 from ...train.head import Head
 from ..autoencoder import AutoencoderClusterer
 from .kmeans import kmeans_head
@@ -25,7 +26,7 @@ class AEKMeans(AutoencoderClusterer):
     scores_are_probabilities = False
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        return kmeans_head(latents, self.n_clusters, rng, n_init=self.n_init)
+        return kmeans_head(latents, self.n_clusters, rng, n_init=self.n_init, part=True)
 
     def assign(self, latents: torch.Tensor, head: Head) -> torch.Tensor:
         return gaussian_scores(latents, head)
@@ -41,7 +42,8 @@ class AESubKMeans(AEKMeans):
     attributes: ClassVar[dict[str, str]] = SUBSPACE
 
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
-        return subkmeans_head(latents, self.n_clusters, rng, self.n_init)
+        whole = current().concat(latents, row_count(latents))
+        return subkmeans_head(whole, self.n_clusters, rng, self.n_init)
 
     def _after_fit(self) -> None:
         self.rotation_ = to_numpy(self.head_.rotation)

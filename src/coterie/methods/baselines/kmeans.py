@@ -13,6 +13,7 @@ from ...math.assign import gaussian_scores
 from ...math.centers import kmeans
 from ...nets import Identity
 from ...runtime.device import to_numpy
+from ...runtime.processes import row_count
 from ...runtime.rng import numpy_rng
 from ...train.head import Head
 from ...train.rows import Rows
@@ -23,6 +24,7 @@ PCA_ROWS = 100_000  # rows that the principal components are computed from, at m
 def kmeans_head(latents: Any, k: int, rng: np.random.Generator, **options) -> Head:
     found = kmeans(latents, k, rng=rng, **options)
     n, d = latents.shape
+    n = row_count(latents) if options.get("part") else n
     variance = torch.tensor(max(found.inertia / (n * d), 1e-12), dtype=torch.float32)
     iterations = torch.tensor(found.n_iter)
     return Head(state={"centers": found.centers, "variance": variance, "n_iter": iterations})

@@ -59,7 +59,7 @@ class CMObjective(Objective):
             generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
             start = random_start(k, latents.shape[1], generator)
         else:
-            start = start_from(kmeans(latents, k, rng=rng, n_init=self.n_init).centers)
+            start = start_from(kmeans(latents, k, rng=rng, n_init=self.n_init, part=True).centers)
             codes = {"codes": latents}
         state = {"strength": strength_of(self.prior_strength, k), "best": torch.tensor(0)}
         start = {name: tensor / self.rate for name, tensor in start.items()}

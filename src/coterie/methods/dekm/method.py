@@ -14,6 +14,7 @@ from ...math.assign import gaussian_scores, squared_error
 from ...math.centers import KMeansResult, kmeans, within_scatter
 from ...math.subspace import rotated_target, scatter_axes
 from ...nets.rescale import UnitCode
+from ...runtime.processes import row_count, sum_parts
 from ...train.batch import Batch, Terms
 from ...train.head import Head
 from ...train.objective import Objective, no_seed
@@ -50,7 +51,7 @@ class DEKMObjective(Objective):
     def init_head(self, latents: torch.Tensor, rng: np.random.Generator) -> Head:
         n, e = latents.shape
         begin = time.perf_counter()
-        start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init)
+        start = kmeans(latents, self.n_clusters, rng=rng, n_init=self.n_init, part=True)
         self.kmeans_seconds += time.perf_counter() - begin
         state = {
             "centers": start.centers,
@@ -69,14 +70,16 @@ class DEKMObjective(Objective):
         self.kmeans_seconds += time.perf_counter() - begin
         head.updates += 1
         head.centers.copy_(found.centers)
-        head.variance.fill_(max(found.inertia / z.numel(), 1e-12))
+        n, e = row_count(z), z.shape[1]
+        head.variance.fill_(max(found.inertia / (n * e), 1e-12))
         values, vectors = scatter_axes(z, found.labels, found.centers)
         if self.strategy.endswith("_raw"):
-            vectors = torch.eye(z.shape[1], device=z.device)
-            values = within_scatter(z, found.labels, found.centers).diagonal() / len(z)
+            vectors = torch.eye(e, device=z.device)
+            scatter = sum_parts(within_scatter(z, found.labels, found.centers))
+            values = scatter.diagonal() / n
         head.eigenvalues.copy_(values)
         head.rotation.copy_(vectors)
-        axes = self._axes(z.shape[1], rng("axis"))
+        axes = self._axes(e, rng("axis"))
         head.target.copy_(rotated_target(z, found.labels, found.centers, head.rotation, axes))
         return found.labels
 
@@ -95,14 +98,14 @@ class DEKMObjective(Objective):
     def _recluster(self, z: torch.Tensor, head: Head, rng: np.random.Generator) -> KMeansResult:
         """Go on from the last centres; search afresh only if a few fresh runs do clearly better."""
         k = self.n_clusters
-        warm = kmeans(z, k, rng=rng, init=head.centers)
+        warm = kmeans(z, k, rng=rng, init=head.centers, part=True)
         challenge = (int(head.updates) + 1) % self.fresh_every == 0
         if not self.fresh_runs or not challenge:
             return warm
-        rival = kmeans(z, k, rng=rng, n_init=self.fresh_runs)
+        rival = kmeans(z, k, rng=rng, n_init=self.fresh_runs, part=True)
         if rival.inertia >= (1 - CLEARLY) * warm.inertia:
             return warm
-        wide = kmeans(z, k, rng=rng, n_init=self.n_init)
+        wide = kmeans(z, k, rng=rng, n_init=self.n_init, part=True)
         return min(rival, wide, key=lambda found: found.inertia)
 
     def _axes(self, e: int, rng: np.random.Generator) -> list[int]:

@@ -92,9 +92,9 @@ def choose(kith: "Kith", context: Context) -> None:
     state["labelled"] = torch.tensor(winner not in best)
     state["chosen"] = torch.tensor([NAMES.index(winner), NAMES.index(second)])
     state["cuts"] = torch.tensor([said.cuts[name] for name in there])
-    rowwise = {name: getattr(head, name) for name in head.kinds["rows"]}
+    rowwise = {name: getattr(head, name) for name in head.kinds["whole"]}
     rowwise["target"] = goal
-    context.head, context.labels = Head(params, state, rowwise), None
+    context.head, context.labels = Head(params, state, whole=rowwise), None
     for note in told(said, alike, Stability.of(state["rand"], state["overlaps"])):
         context.note(note)
 

@@ -134,9 +134,9 @@ class Kith(KithFields, Explained, DeepClusterer):
         heads = self.direct_heads * [self.settings_.n_clusters] + self.over_heads * [outputs]
         params = random_heads(network.embedding_dim, sum(heads), context.seed)
         state = {"kind": torch.tensor(kinds.KINDS.index(self.kind_)), "spread": z.std(0)}
-        context.head = Head(params, state, rowwise)
+        context.head = Head(params, state, whole=rowwise)
         if self.kind_ not in self.random_start:
-            context.head = Head(first_heads(context, heads), state, rowwise)
+            context.head = Head(first_heads(context, heads), state, whole=rowwise)
         if self.kind_ in LOST:
             self._thin(network, context.head)
 
