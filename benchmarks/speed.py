@@ -3,6 +3,7 @@
     python benchmarks/speed.py                     # everything up to 10 million rows
     python benchmarks/speed.py --max-rows 100000 --max-k 100   # a few minutes
     python benchmarks/speed.py --only parity,predict
+    python benchmarks/speed.py --only kith --sets digits "18,846 x 256"
 
 parity   the engine against a loop written by hand (parity.py)
 predict  `predict` against the bare encoder
@@ -137,6 +138,8 @@ def kith_rows() -> dict[str, tuple[Any, int]]:
 def measure_kith(args) -> None:
     coterie.Kith(3, random_state=0).fit(make_blobs(200, 2, centers=3)[0])  # imports, first calls
     for name, (X, k) in kith_rows().items():
+        if args.sets and name not in args.sets:
+            continue
         begin = time.process_time()
         coterie.Kith(k, random_state=0).fit(X)
         took = time.process_time() - begin
@@ -203,6 +206,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="of the cost per row")
     parser.add_argument("--row-epochs", type=float, default=0.25, help="of both phases, for rows")
     parser.add_argument("--epochs", type=int, default=9, help="of parity")
+    parser.add_argument("--sets", nargs="*", help="of part kith, by name; all unless given")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
