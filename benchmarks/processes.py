@@ -1,12 +1,14 @@
 """One process, two, four: what an epoch costs each of them, and the memory that each needs.
 
     python benchmarks/processes.py --rows 70000 --columns 784 --hidden 500 500 2000
+    python benchmarks/processes.py --rows 70000 --columns 784 --hidden 500 500 2000 --alone
     python benchmarks/processes.py --rows 10000000 --columns 32 --epochs 0.1 --processes 1 2 4
 
 DEC on rows from a memory map, each process with one thread; all processes are on this machine and
-exchange gradients over loopback. `seconds` and `processor` are those of an epoch of clustering, by
-the clock and by the processor (the slowest process counts); on a machine with fewer free cores
-than processes only the second says something. `mb` is the peak memory of the largest process, with
+exchange gradients through shared memory. With --alone they are also measured without any exchange,
+which is the least that their part of a batch can cost. `seconds` and `processor` are those of an epoch of clustering, by the clock and
+by the processor (the slowest process counts); on a machine with fewer free cores than processes
+only the second says something. `mb` is the peak memory of the largest process, with
 the pages of the mapped file that it has touched; `private_mb` is without them.
 """
 
@@ -27,9 +29,12 @@ def child(job: dict) -> None:
     import torch
 
     from coterie import DEC
+    from coterie.runtime.processes import World
     from coterie.train.engine import Engine
 
     torch.set_num_threads(1)
+    if job["alone"]:
+        World.sum_gradients = lambda *args, **how: None
     private = memory.Private()
     private.start()
     marks: list[tuple[float, float]] = []
@@ -80,6 +85,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--alone", action="store_true", help="also without exchange")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -90,10 +96,13 @@ def main() -> None:
         memory.write_file(path, args.rows, args.columns)
         job = {"path": str(path), **{k: v for k, v in vars(args).items() if k != "child"}}
         first: dict = {}
-        for processes in args.processes:
-            found = measure(processes, job)
+        cases = [(p, a) for p in args.processes for a in (False, True) if not a or args.alone]
+        for processes, alone in cases:
+            if alone and processes == 1:
+                continue
+            found = measure(processes, {**job, "alone": alone})
             first = first or found
-            line = f"{processes} processes:"
+            line = f"{processes} processes{', nothing exchanged' if alone else ''}:"
             for name, value in found.items():
                 line += f"  {name} {value:.2f} ({value / first[name]:.2f})"
             print(line, flush=True)

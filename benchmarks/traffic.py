@@ -22,6 +22,7 @@ import torch.distributed as dist
 
 def worker(job: dict) -> None:
     from coterie import registry
+    from coterie.runtime.shared_sum import SharedSum
     from coterie.train.engine import Engine
     from coterie.train.shards import Ahead
 
@@ -49,6 +50,7 @@ def worker(job: dict) -> None:
     dist.all_reduce, dist.broadcast = counted(dist.all_reduce), counted(dist.broadcast)
     Engine._one_step, Engine._update = at("step", Engine._one_step), at("update", Engine._update)
     Ahead.turn_to = at("ahead", Ahead.turn_to)
+    SharedSum.open = lambda *args: None  # as between machines
     X = np.random.default_rng(0).normal(size=(job["rows"], job["columns"])).astype(np.float32)
     cls = registry.get(job["method"])
     own = (

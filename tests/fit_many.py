@@ -28,11 +28,26 @@ def watch_rows() -> dict:
     return held
 
 
+def count_sums() -> list:
+    """Lengths of the sums that were made in shared memory."""
+    from coterie.runtime.shared_sum import SharedSum
+
+    lengths, call = [], SharedSum.__call__
+
+    def counted(self, parts):
+        total = call(self, parts)
+        lengths.append(len(total))
+        return total
+
+    SharedSum.__call__ = counted
+    return lengths
+
+
 def main(job: dict) -> None:
     from conftest import quick
 
     X = np.load(job["root"] + "/x.npy")
-    held = watch_rows()
+    held, sums = watch_rows(), count_sums()
     unseeded = quick("dec", batch_size=20, random_state=None).fit(X)
     np.save(f"{job['root']}/unseeded-{os.environ['RANK']}.npy", unseeded.transform(X))
     for case, (key, changes) in job["cases"].items():
@@ -49,6 +64,7 @@ def main(job: dict) -> None:
                 z=model.transform(X),
                 history=json.dumps(model.history_),
             )
+    np.save(f"{job['root']}/sums-{os.environ['RANK']}.npy", sums)
 
 
 if __name__ == "__main__":

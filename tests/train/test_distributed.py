@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import deep_keys, quick
+from coterie.runtime.shared_sum import FOLDER
 from coterie.storage.tensors import unpack
 
 FIT_MANY = str(Path(__file__).parents[1].joinpath("fit_many.py"))
@@ -71,6 +72,12 @@ def test_a_process_holds_the_state_of_its_own_rows_only(case, two_process_runs):
         held = json.loads((two_process_runs / f"{case}-held-{rank}.json").read_text())
         assert set(held.values()) <= {part}
         assert PER_ROW.get(case) is None or PER_ROW[case] in held
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="no memory to share")
+def test_two_processes_of_a_machine_add_up_gradients_in_shared_memory(two_process_runs):
+    first, other = (np.load(two_process_runs / f"sums-{rank}.npy") for rank in range(2))
+    assert len(first) > 10 * len(CASES) and np.array_equal(first, other)
 
 
 def test_without_a_seed_all_processes_take_the_leaders(two_process_runs):

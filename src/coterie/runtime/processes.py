@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from .device import pick_device
+from .shared_sum import SharedSum
 
 BACKENDS = {"cpu": "gloo", "cuda": "cpu:gloo,cuda:nccl"}
 
@@ -25,6 +26,8 @@ class World:
 
     def __init__(self, rank: int = 0, size: int = 1):
         self.rank, self.size = rank, size
+        self._shared: SharedSum | None = None
+        self._asked = 0  # numbers that shared memory was asked for
 
     @property
     def leader(self) -> bool:
@@ -81,8 +84,9 @@ class World:
             dist.recv(whole[slice(*self.span(n, rank))], rank)
         return whole
 
-    def sum_gradients(self, parameters: list[torch.nn.Parameter]) -> None:
-        """Add up the gradients of all processes, as one flat message.
+    def sum_gradients(self, parameters: list[torch.nn.Parameter], change: bool = False) -> None:
+        """Add up the gradients of all processes: in shared memory on one machine, else as one flat
+        message. With `change` the caller may write to the sums, which else may be those of all.
 
         Parameters that the loss does not use (DEC's decoder) have none, on any process, and are
         not sent: the processes compute the same terms on rows of their own.
@@ -90,10 +94,21 @@ class World:
         if self.size == 1:
             return
         used = [(p, p.grad) for p in parameters if p.grad is not None]
-        flat = torch.cat([gradient.reshape(-1) for _, gradient in used])
-        dist.all_reduce(flat)
+        flat = self._sum_flat([gradient for _, gradient in used])
+        flat = flat.clone() if change else flat
         for (p, _), part in zip(used, flat.split([p.numel() for p, _ in used])):
             p.grad = part.view_as(p)
+
+    def _sum_flat(self, parts: list[torch.Tensor]) -> torch.Tensor:
+        numel = sum(part.numel() for part in parts)
+        if all(p.device.type == "cpu" and p.dtype == torch.float32 for p in parts):
+            if numel > self._asked:
+                self._shared, self._asked = SharedSum.open(self, numel), numel
+            if self._shared is not None:
+                return self._shared(parts)
+        flat = torch.cat([part.reshape(-1) for part in parts])
+        dist.all_reduce(flat)
+        return flat
 
     def broadcast(self, tensors: list[torch.Tensor]) -> None:
         """Everybody takes the leader's values (in place)."""

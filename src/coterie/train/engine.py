@@ -199,7 +199,7 @@ class Engine(Resuming):
         for p, g in zip(params, grads):
             p.grad = g
         if self.world.size > 1:
-            self.world.sum_gradients(params)
+            self.world.sum_gradients(params, change=bool(optim.clip))
         if optim.clip:
             nn.utils.clip_grad_norm_(params, optim.clip)
         if optim.schedule != "constant":
