@@ -6,10 +6,10 @@
 
 DEC on rows from a memory map, each process with one thread; all processes are on this machine and
 exchange gradients through shared memory. With --alone they are also measured without any exchange,
-which is the least that their part of a batch can cost. `seconds` and `processor` are those of an epoch of clustering, by the clock and
-by the processor (the slowest process counts); on a machine with fewer free cores than processes
-only the second says something. `mb` is the peak memory of the largest process, with
-the pages of the mapped file that it has touched; `private_mb` is without them.
+which is the least that their part of a batch can cost. `seconds` and `processor` are those of an
+epoch of clustering, by the clock and by the processor (the slowest process counts); on a machine
+with fewer free cores than processes only the second says something. `mb` is the peak memory of the
+largest process, with the pages of the mapped file it has touched; `private_mb` is without them.
 """
 
 import argparse
