@@ -65,6 +65,21 @@ def test_small_narrow_or_double_rows_have_no_quick_products(quick):
     assert not Pool(rows(1000, 64).double(), 5).quick
 
 
+@pytest.mark.parametrize("power", [-60, -50, 50])
+def test_the_unit_of_the_rows_does_not_matter(power):
+    z = rows(200, 64)
+    _, _, expected = in_half(z, z.square().sum(1))
+    z = z * 2.0**power
+    assert in_half(z, z.square().sum(1))[2] == pytest.approx(expected, rel=1e-2)
+
+
+def test_neighbours_of_double_rows_are_those_of_double_distances():
+    far = 1000 + 1e-3 * torch.arange(40, dtype=torch.float64)[:, None]
+    found = exact(torch.cat([-far, far]), 2).sort(1).values
+    inner = torch.arange(1, 39)[:, None]
+    assert torch.equal(found[1:39], inner + torch.tensor([-1, 1]))
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 200), st.floats(0, 30))
 def test_bfloat16_scores_are_not_farther_off_than_the_bound(seed, d, shift):

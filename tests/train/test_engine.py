@@ -100,6 +100,20 @@ def test_the_stop_rule_follows_a_hand_made_sequence(blobs):
     assert seen == [0, 4, 8, 12, 16]
 
 
+def test_renamed_clusters_have_not_changed_also_without_centres(blobs):
+    labels = torch.arange(len(blobs[0])) % 3
+    sequence, seen = [labels, (labels + 1) % 3], []
+
+    def update(view, head):
+        seen.append(view.step)
+        return sequence[len(seen) - 1]
+
+    e = engine(blobs[0])
+    e.head = Head(state={"unused": torch.zeros(1)})
+    e.run([Phase("train", 9, squared, batch_size=60, update=update, align=True, tol=0.01)])
+    assert len(seen) == 2
+
+
 def test_update_every_counts_batches_or_epochs(blobs):
     for every, expected in [(2, [0, 2, 4]), (1.0, [0, 3]), (0.5, [0, 2, 4])]:
         seen = []

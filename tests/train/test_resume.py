@@ -224,6 +224,34 @@ def test_the_seconds_before_a_kill_are_counted(blobs, tmp_path, monkeypatch):
     assert again.seconds_["train"] == 10.0
 
 
+@pytest.mark.parametrize("phase", ["train", "refine"])
+def test_a_checkpoint_of_kith_from_before_it_shared_no_rows_goes_on(
+    phase, blobs, tmp_path, monkeypatch
+):
+    from coterie.train.engine import Engine
+
+    true_save = Engine._save
+
+    def save(self, extra):
+        true_save(self, extra)
+        if extra and self.phase.name == phase:
+            raise Killed
+
+    params = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0}
+    monkeypatch.setattr(Engine, "_save", save)
+    with pytest.raises(Killed):
+        quick("kith", **params).fit(blobs[0])
+    monkeypatch.setattr(Engine, "_save", true_save)
+    path = tmp_path / "checkpoint.safetensors"
+    tensors, about = unpack(path)
+    old = {name.replace("head.whole.", "head.rows."): t for name, t in tensors.items()}
+    assert old.keys() != tensors.keys()
+    write_bytes(path, pack(old, about))
+    again, whole = quick("kith", **params).fit(blobs[0]), quick("kith").fit(blobs[0])
+    assert np.array_equal(again.transform(blobs[0]), whole.transform(blobs[0]))
+    assert np.array_equal(again.neighbours_, whole.neighbours_)
+
+
 def test_order_and_noise_depend_on_seed_phase_and_step_only(blobs, monkeypatch):
     seen = []
     init = Batch.__init__

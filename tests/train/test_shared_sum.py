@@ -70,6 +70,20 @@ def test_a_file_of_the_same_name_is_not_taken_for_the_leaders(folder):
     assert shared_sum._find(b"coterie-x 1\0\0", 15) is not None
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_whoever_cannot_map_the_file_makes_all_use_messages(rank, folder, monkeypatch):
+    true_map = torch.from_file
+
+    def refused(*args, **options):
+        if current().rank == rank:
+            raise RuntimeError("unable to mmap 60 bytes")
+        return true_map(*args, **options)
+
+    monkeypatch.setattr(torch, "from_file", refused)
+    assert Ranks().run(lambda: SharedSum.open(world(), 5)) == [None, None]
+    assert not any(folder.iterdir())
+
+
 @pytest.mark.parametrize("lacks", ["folder", "space"])
 def test_without_shared_memory_there_are_messages(lacks, folder, monkeypatch):
     def full(*args):

@@ -77,7 +77,8 @@ def in_half(z, norms):  # (n, d), (n,) -> (n, d + 2) each, float
     keys[:, -1] = norms - keys[:, -2]  # what rounding took from the norm
     queries = torch.cat([-2 * z, torch.ones_like(z[:, :1]).expand(-1, 2)], 1).bfloat16()
     steps = (z - keys[:, :-2]).square().sum(1)
-    return queries, keys, float((steps / norms.clamp_min(1e-30)).max().sqrt())
+    tiny = torch.finfo(norms.dtype).tiny  # a row at the origin takes no step
+    return queries, keys, float((steps / norms.clamp_min(tiny)).max().sqrt())
 
 
 def rough_error(norms, last, rounding):  # (b,), (b,), float -> (b,)
@@ -116,5 +117,7 @@ def _without(scores, rows):  # (b, n), (b,)
 def _select(values, k):  # (b, n) -> (b, k)
     if values.device.type != "cpu":
         return values.topk(k, largest=False, sorted=False).indices
+    if values.dtype == torch.bfloat16:  # which numpy does not know
+        values = values.float()
     # several times as fast as torch's
-    return torch.from_numpy(np.argpartition(values.float().numpy(), k - 1, 1)[:, :k])
+    return torch.from_numpy(np.argpartition(values.numpy(), k - 1, 1)[:, :k])

@@ -30,9 +30,9 @@ class SharedSum:
         """All processes map a file of the leader's, which then has no name any more."""
         size = numel * (world.size + 1)
         name, memory = torch.zeros(NAME_BYTES, dtype=torch.uint8), None
+        made = _create(4 * size) if world.leader else None
         try:
-            if world.leader and (made := _create(4 * size)):
-                memory = _map(made, size)
+            if made and (memory := _map(made, size)) is not None:
                 memory[:1].view(torch.int32)[0] = word = secrets.randbits(31)
                 told = f"{made.name} {word}".encode()
                 name[: len(told)] = torch.frombuffer(bytearray(told), dtype=torch.uint8)
@@ -41,8 +41,8 @@ class SharedSum:
                 memory = _find(bytes(name.tolist()), size)
             seen = int(world.sum(torch.tensor(int(memory is not None))))
         finally:
-            if world.leader and name[0]:
-                (FOLDER / bytes(name.tolist()).split()[0].decode()).unlink()
+            if made:
+                made.unlink()
         return cls(world, memory, numel) if memory is not None and seen == world.size else None
 
     def __call__(self, parts: list[torch.Tensor]) -> torch.Tensor:
@@ -86,8 +86,11 @@ def _find(told: bytes, size: int) -> torch.Tensor | None:
     if not (FOLDER / name).is_file():
         return None
     memory = _map(FOLDER / name, size)
-    return memory if int(memory[:1].view(torch.int32)) == int(word) else None
+    return memory if memory is not None and int(memory[:1].view(torch.int32)) == int(word) else None
 
 
-def _map(path: Path, size: int) -> torch.Tensor:
-    return torch.from_file(str(path), shared=True, size=size, dtype=torch.float32)
+def _map(path: Path, size: int) -> torch.Tensor | None:
+    try:
+        return torch.from_file(str(path), shared=True, size=size, dtype=torch.float32)
+    except RuntimeError:  # another user's file, or no address space left
+        return None

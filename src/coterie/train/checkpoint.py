@@ -123,6 +123,7 @@ class Resuming:
         weights = _under("network", tensors)
         check_fit(weights, self.network.state_dict(), where)
         self.network.load_state_dict(weights)
+        tensors = _with_whole(tensors)
         self._check_rows(tensors, where)
         span = slice(*self.world.span(self.rows.n))
         for name in filter(_by_row, tensors if self.world.size > 1 else ()):
@@ -191,6 +192,13 @@ def _place(plan: list[Phase | Call], i: int) -> list:
 def _by_row(name: str) -> bool:
     """Whether each process holds a part of a tensor, that of its own rows."""
     return name == "labels" or name.startswith("head.rows.")
+
+
+def _with_whole(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Tensors under their names of today: what stands beside a graph was once called `rows`."""
+    if "head.rows.graph" not in tensors:
+        return tensors
+    return {k.replace("head.rows.", "head.whole."): v for k, v in tensors.items()}
 
 
 def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

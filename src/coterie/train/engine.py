@@ -15,7 +15,7 @@ from torch import nn
 from ..data.chunks import epoch_steps
 from ..math.centers import align
 from ..nets.mlp import half_products
-from ..runtime.processes import World
+from ..runtime.processes import World, all_gather
 from ..runtime.progress import Progress
 from ..runtime.rng import derive, has_own_stream, reseed, torch_rng
 from ..storage.tensors import Checkpoint
@@ -248,6 +248,8 @@ class Engine(Resuming):
         if labels is None or isinstance(labels, bool):
             return self.world.agree(bool(labels) and self.step > 0)
         if self.labels is not None and phase.align:
+            most = torch.stack([labels.max(), self.labels.max()]).max()
+            k = max(k, int(all_gather(self.world, most).max()) + 1)  # a head may have no centres
             labels = align(labels, self.labels, k, self.world.sum)
         converged = False
         if self.labels is not None:

@@ -1,4 +1,4 @@
-"""The head: everything a method adds to the network, as named tensors of three kinds."""
+"""The head: everything a method adds to the network, as named tensors of four kinds."""
 
 from typing import TYPE_CHECKING, Any
 

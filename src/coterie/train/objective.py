@@ -23,9 +23,9 @@ class Objective:
 
     ::
 
-        head = objective.init_head(latents, rng)   # once: latents (n, d) of all rows
+        head = objective.init_head(latents, rng)   # once: latents (n, d) of this process's rows
         labels = objective.update(latents, head)   # now and then, without gradient
-        terms = objective.loss(z, head, rows)      # each step: z (b, d), rows (b,) their positions
+        terms = objective.loss(z, head, rows)      # each step: z (b, d), rows (b,) in the head
         scores = objective.assign(z, head)         # (b, k), the largest is the label
 
     The head holds all tensors; its parameters are trained together with the network.
