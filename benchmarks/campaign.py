@@ -2,6 +2,7 @@
 
     python benchmarks/campaign.py --out runs/campaign --dry      # what is missing, in order
     python benchmarks/campaign.py --out runs/campaign            # run it, one run after the other
+    python benchmarks/campaign.py --out runs/campaign --cheapest # every table, by time per figure
 
 New lines are appended to OUT/ledger.jsonl, with their predictions beside it; to take them over,
 append that file to results/ledger.jsonl and copy OUT/predictions into results/predictions. The
@@ -24,6 +25,7 @@ from coterie.research.bench.ledger import Ledger
 from coterie.research.papers import find, read_all
 from coterie.research.papers.cells import Book
 from coterie.research.papers.jobs import known, loader, slots
+from coterie.research.papers.state import Clock
 
 HALF = {"precision": "half"}
 DEEP = ("AE+KM", "CNET r", "CNET p", "DKM r", "DKM p", "DEC p", "IDEC p", "DCN p")
@@ -114,6 +116,32 @@ def planned(papers, known: list[dict], path) -> list:
     return jobs
 
 
+def cheapest(papers, known: list[dict], path) -> list:
+    """Jobs of all tables that no ledger has, by their time for each published figure they fill.
+
+    Methods without a network get 10 seeds, the others 3; a further seed counts as three times as
+    long, so that breadth comes before depth. Stand-ins for missing data are left out.
+    """
+    book, clock, found = Book(known, path), Clock(known), {}
+    for paper in papers:
+        for item in paper.items:
+            if item.kind != "table":
+                continue
+            for slot in slots(paper, item):
+                if slot.data.stand_in:
+                    continue
+                job, params = slot.jobs[slot.main]
+                here = {run["seed"] for run in book.cell(slot, slot.main, exact=True).runs}
+                asked = 3 if "hidden" in params or "channels" in params else 10
+                seconds = clock.seconds(job, params, slot.data.source)
+                for seed in set(range(min(asked, slot.seeds))) - here:
+                    made = slot.job(slot.main, seed)
+                    key = f"{made} {made.preset} {made.base} {made.baseline}"
+                    entry = found.setdefault(key, [made, seconds * (3 if seed else 1), 0])
+                    entry[2] += len(item.metrics)
+    return [made for made, *_ in sorted(found.values(), key=lambda e: (e[1] / e[2], str(e[0])))]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of the new lines")
@@ -129,10 +157,14 @@ def main() -> None:
         default="single",
         help="half: products in bfloat16, told in the ledger and marked in tables",
     )
+    parser.add_argument(
+        "--cheapest", action="store_true", help="all tables, the cheapest figures first"
+    )
     parser.add_argument("--dry", action="store_true", help="print the list and stop")
     args = parser.parse_args()
     papers, new = read_all(), Ledger(args.out / "ledger.jsonl")
-    jobs = planned(papers, Ledger(args.ledger).read() + new.read(), args.ledger)
+    listed = cheapest if args.cheapest else planned
+    jobs = listed(papers, Ledger(args.ledger).read() + new.read(), args.ledger)
     skip, only = ([w for w in text.split(",") if w] for text in (args.skip, args.only))
     jobs = [job for job in jobs if not any(word in str(job) for word in skip)]
     jobs = [job for job in jobs if not only or str(job).startswith(tuple(only))]
