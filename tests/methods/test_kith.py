@@ -413,6 +413,17 @@ def test_a_candidate_with_an_empty_cluster_does_not_win():
     assert said.merits["merged"] > said.merits["direct"] and said.winner == "direct"
 
 
+def test_a_giant_with_a_few_strays_does_not_win():
+    X = make_blobs([480, 480, 8], 2, centers=[[0, 0], [5, 0], [0, 60]], random_state=0)[0]
+    graph, x = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(X)
+    strays, halves = (x[:, 1] > 30).long(), (x[:, 0] > 2.5).long()
+    labels = {"consensus": strays, "direct": halves}
+    said = judge.decide(labels, None, graph, None, 2, 0, float("nan"), rng())
+    assert said.merits["consensus"] > 1 and said.winner == "direct"
+    assert judge.has_strays(strays, 2) and not judge.has_strays(halves, 2)
+    assert judge.has_strays(halves, 3)  # one cluster of three is empty
+
+
 def test_noise_of_a_merit_is_its_deviation_over_drawn_rows():
     y = torch.from_numpy(make_blobs(80, 2, centers=2, random_state=0)[1])
     other = torch.where(torch.arange(80) < 9, 1 - y, y)

@@ -9,7 +9,8 @@
    which chance gives nothing, counts as much.
 
 Where the rows are too few to tell two candidates apart, spectral clustering or linkage wins: they
-hardly know of the seed. A candidate that leaves a cluster empty has answered another question.
+hardly know of the seed. A candidate with a cluster that is empty, or nearly so, has answered another
+question: a giant and a few strays are easily told apart.
 """
 
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ GAUSSIAN_KINDS = ("table", "vector")
 HUBS = ("text",)  # kinds whose graphs have hubs: cuts leave a giant and small groups there
 HEADS = ("direct", "merged")
 STEADY = ("spectral", "linkage")
+STRAYS = 0.05  # of the mean size: a smaller cluster is none
 RESAMPLES, ERRORS = 20, 2.0  # draws of the rows, and standard errors that are noise
 FEW_COLUMNS = 10  # up to here distances mean the same everywhere, and shapes may be thin
 
@@ -57,7 +59,7 @@ def decide(
     order = sorted(merits, key=lambda name: -merits[name])
     if own is not None:
         order.sort(key=lambda name: name in HEADS and name != own)
-    order.sort(key=lambda name: len(labels[name].unique()) < k)
+    order.sort(key=lambda name: has_strays(labels[name], k))
     top = order[0]
     if top not in STEADY:
         noise = noises(labels, top, graph, judged, k, few, rng)
@@ -80,6 +82,11 @@ def decide(
             "a row)"
         )
     return Verdict(order[0], order[1], merits, cuts, why)
+
+
+def has_strays(labels: torch.Tensor, k: int) -> bool:  # (n,)
+    """Whether a cluster has fewer than a twentieth of the rows that equal sizes would give it."""
+    return int(torch.bincount(labels.long(), minlength=k).min()) < STRAYS * len(labels) / k
 
 
 def merit(j: torch.Tensor, few: bool) -> float:  # (k, k) -> float
