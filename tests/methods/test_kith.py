@@ -30,6 +30,7 @@ from coterie.math.merge import (
     one_hot,
     spectral_merge,
 )
+from coterie.math.vocabulary import word_information
 from coterie.methods.kith import density, judge, rivals, row_features, stability
 from coterie.methods.kith.choosing import target
 from coterie.methods.kith.consensus import consensus, edge_agreement
@@ -375,22 +376,32 @@ def test_the_judge_takes_gaussians_where_they_suffice_and_else_what_the_graph_ke
     graph, y = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(y)
     wrong = torch.arange(60) % 2
     labels = {"direct": wrong, "merged": y, "mixture": wrong}
-    said = judge.decide(labels, None, graph, None, 2, 2, gap=0.01, rng=rng())
+    said = judge.decide(labels, graph, None, 2, 2, gap=0.01, rng=rng())
     assert (said.winner, said.second) == ("mixture", "merged") and "2 Gaussians" in said.why
-    said = judge.decide(labels, None, graph, None, 2, 2, gap=0.5, rng=rng())
+    said = judge.decide(labels, graph, None, 2, 2, gap=0.5, rng=rng())
     assert (said.winner, said.second) == ("merged", "direct") and "0.50 nats" in said.why
 
 
-def test_a_named_head_is_the_only_one_that_may_win():
-    X, y = make_blobs(60, 2, centers=[[0, 0], [9, 0]], random_state=0)
-    graph, y = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(y)
-    worse = torch.where(torch.arange(60) < 5, 1 - y, y)
-    labels = {"direct": y, "merged": worse, "consensus": torch.arange(60) % 2}
-    any_head, named = (
-        judge.decide(labels, own, graph, None, 2, 0, float("nan"), rng())
-        for own in (None, "merged")
+def test_words_decide_about_texts_whatever_the_graph_says():
+    drawn, topic = rng(), torch.arange(120) % 2
+    likely = np.where(np.arange(40) // 20 == topic.numpy()[:, None], 0.4, 0.05)
+    words = sp.csr_matrix((drawn.random((120, 40)) < likely).astype(float))
+    place = torch.arange(120)[:, None] // 60 * 100.0 + torch.arange(120)[:, None] / 120
+    graph = exact(place, 5)  # neighbours say nothing of the topic
+    labels = {"direct": torch.arange(120) // 60, "embedding": topic}
+    by_graph, by_words = (
+        judge.decide(labels, graph, None, 2, 0, float("nan"), rng(), told) for told in (None, words)
     )
-    assert any_head.winner == "direct" and named.winner == "merged"
+    assert (by_graph.winner, by_words.winner) == ("direct", "embedding")
+    assert "words" in by_words.why and by_words.merits["embedding"] > by_words.merits["direct"]
+
+
+def test_finer_clusters_of_texts_have_to_tell_more():
+    words = sp.csr_matrix((rng().random((60, 30)) < 0.3).astype(float))
+    labels = np.arange(60) % 4
+    entropy = np.log(4)
+    told = word_information(labels, 4, words)
+    assert judge.wording(labels, 4, words) == pytest.approx(told / entropy**judge.FINER)
 
 
 def test_the_steadier_candidate_wins_where_rows_are_too_few_to_tell():
@@ -400,7 +411,7 @@ def test_the_steadier_candidate_wins_where_rows_are_too_few_to_tell():
     far = torch.where(torch.arange(400) < 100, 1 - y, y)
     for other, winner in ((near, "spectral"), (far, "direct")):
         labels = {"direct": y, "merged": far, "spectral": other}
-        said = judge.decide(labels, None, graph, None, 2, 0, float("nan"), rng())
+        said = judge.decide(labels, graph, None, 2, 0, float("nan"), rng())
         assert said.winner == winner and said.merits["direct"] > said.merits["spectral"]
         assert ("as well as direct's" in said.why) == (winner == "spectral")
 
@@ -409,7 +420,7 @@ def test_a_candidate_with_an_empty_cluster_does_not_win():
     X, y = make_blobs(90, 2, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
     graph, y = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(y)
     labels = {"merged": y, "direct": torch.where(torch.arange(90) < 5, (y + 3) % 4, y)}
-    said = judge.decide(labels, None, graph, None, 4, 0, float("nan"), rng())
+    said = judge.decide(labels, graph, None, 4, 0, float("nan"), rng())
     assert said.merits["merged"] > said.merits["direct"] and said.winner == "direct"
 
 
@@ -418,7 +429,7 @@ def test_a_giant_with_a_few_strays_does_not_win():
     graph, x = exact(torch.from_numpy(X).float(), 5), torch.from_numpy(X)
     strays, halves = (x[:, 1] > 30).long(), (x[:, 0] > 2.5).long()
     labels = {"consensus": strays, "direct": halves}
-    said = judge.decide(labels, None, graph, None, 2, 0, float("nan"), rng())
+    said = judge.decide(labels, graph, None, 2, 0, float("nan"), rng())
     assert said.merits["consensus"] > 1 and said.winner == "direct"
     assert judge.has_strays(strays, 2) and not judge.has_strays(halves, 2)
     assert judge.has_strays(halves, 3)  # one cluster of three is empty

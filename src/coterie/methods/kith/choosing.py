@@ -45,18 +45,20 @@ def choose(kith: "Kith", context: Context) -> None:
     families = kith.candidates(h, head, judged, rng)
     best, firm = finalists(families)
     own = verdict(kith.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
-    # judged as the consensus is, by what a row and its neighbours say together
+    words = kith.words_of(context) if kith.kind_ in HUBS else None
+    # judged as the consensus is, by what a row and its neighbours say together; texts on their own
+    rounds = VOICE_ROUNDS if words is None else 0
     said_by = {
         name: (h @ c["weight"] + c["bias"]).softmax(1) @ c["merge"] for name, c in best.items()
     }
-    labels = {n: smoothed(q, head.graph, VOICE_ROUNDS).argmax(1) for n, q in said_by.items()}
+    labels = {n: smoothed(q, head.graph, rounds).argmax(1) for n, q in said_by.items()}
     outputs = kith.outputs_of(h, head)
     voices = all_voices(outputs, families)
     shape, gap = "free", float("nan")
     columns = head.z.shape[1] if kith.kind_ == "table" else 0
     if kith.sizes == "auto" and len(h) > 2 * k:
         agreed = rand_index([c["labels"] for c in best.values()])
-        if kith.kind_ not in HUBS and agreed < AGREED:
+        if words is None and agreed < AGREED:
             labels["consensus"] = consensus(voices, head.graph, k, rng)
         labels |= {"embedding": means(h, k, rng), "kmeans": means(head.z, k, fixed)}
         if 0 < columns <= FEW_COLUMNS:
@@ -66,8 +68,7 @@ def choose(kith: "Kith", context: Context) -> None:
             found = describe(head.z, k, starts, fixed)
             labels["mixture"] = found.labels(head.z)
             shape, gap = found.mixture.shape, found.gap
-    trusted = own if kith.kind_ in HUBS else None
-    said = decide(labels, trusted, head.graph, judged, k, columns, gap, fixed)
+    said = decide(labels, head.graph, judged, k, columns, gap, fixed, words)
     if kith.sizes != "auto":
         said = Verdict(own, min(set(best) - {own}), said.merits, said.cuts, "sizes were given")
     winner, second = said.winner, said.second

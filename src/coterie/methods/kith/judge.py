@@ -8,23 +8,28 @@
    noisier, and a giant cluster with a few strays is a cheap way to be told well: there modularity,
    which chance gives nothing, counts as much.
 
+Graphs of texts are full of accidents: neighbours share a signature or a turn of phrase. There the
+words decide: the candidate wins whose clusters make the words of an unseen text likeliest.
+
 Where the rows are too few to tell two candidates apart, spectral clustering or linkage wins: they
-hardly know of the seed. A candidate with a cluster that is empty, or nearly so, has answered another
-question: a giant and a few strays are easily told apart.
+hardly know of the seed. A candidate with a cluster that is empty, or nearly so, has answered
+another question: a giant and a few strays are easily told apart.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from ...math.merge import edge_information, joint, modularity, normalised_cut, one_hot
+from ...math.vocabulary import word_information
 
 ADEQUATE = 0.03  # nats a row by which richer densities may be better than k Gaussians
 GAUSSIAN_KINDS = ("table", "vector")
 HUBS = ("text",)  # kinds whose graphs have hubs: cuts leave a giant and small groups there
-HEADS = ("direct", "merged")
 STEADY = ("spectral", "linkage")
+FINER = 0.2  # power of the entropy of sizes by which words count less
 STRAYS = 0.05  # of the mean size: a smaller cluster is none
 RESAMPLES, ERRORS = 20, 2.0  # draws of the rows, and standard errors that are noise
 FEW_COLUMNS = 10  # up to here distances mean the same everywhere, and shapes may be thin
@@ -43,22 +48,23 @@ class Verdict:
 
 def decide(
     labels: dict[str, torch.Tensor],  # (n,) each, by the name of the candidate
-    own: str | None,  # of the heads the one that may win; None: any
     graph: torch.Tensor,
     judged: torch.Tensor | None,  # rows whose edges count; None: all
     k: int,
     columns: int,  # of a table, 0 for other kinds
     gap: float,  # to richer densities; nan: not asked
     rng: np.random.Generator,
+    words: Any = None,  # CSR (n, d) of texts
 ) -> Verdict:
     """The verdict on all candidates."""
     few = 0 < columns <= FEW_COLUMNS
     joints = {name: joint(one_hot(v, k), graph, judged) for name, v in labels.items()}
-    merits = {name: merit(j, few) for name, j in joints.items()}
+    if words is None:
+        merits = {name: merit(j, few) for name, j in joints.items()}
+    else:
+        merits = {name: wording(v.numpy(), k, words) for name, v in labels.items()}
     cuts = {name: normalised_cut(j) for name, j in joints.items()}
     order = sorted(merits, key=lambda name: -merits[name])
-    if own is not None:
-        order.sort(key=lambda name: name in HEADS and name != own)
     order.sort(key=lambda name: has_strays(labels[name], k))
     top = order[0]
     if top not in STEADY:
@@ -72,6 +78,9 @@ def decide(
             f"({max(gap, 0):.3f} nats a row, less than {ADEQUATE:g})"
         )
         return Verdict("mixture", second, merits, cuts, why)
+    if words is not None:
+        why = "its clusters tell most about the words of a text that they have not seen"
+        return Verdict(order[0], order[1], merits, cuts, why)
     why = "its clusters follow the neighbour graph best "
     if order[0] != top:
         why = f"its clusters follow the graph as well as {top}'s and change less with the seed "
@@ -92,6 +101,13 @@ def has_strays(labels: torch.Tensor, k: int) -> bool:  # (n,)
 def merit(j: torch.Tensor, few: bool) -> float:  # (k, k) -> float
     """How well the neighbour graph keeps clusters apart; larger is better."""
     return edge_information(j) + (0.0 if few else modularity(j))
+
+
+def wording(labels: np.ndarray, k: int, words: Any) -> float:  # (n,), CSR (n, d)
+    """How much clusters tell about words, less what finer ones always tell; larger is better."""
+    shares = np.bincount(labels, minlength=k) / len(labels)
+    entropy = max(-float((shares * np.log(np.maximum(shares, 1e-30))).sum()), 1e-12)
+    return word_information(labels, k, words) / entropy**FINER
 
 
 def noises(
