@@ -7,15 +7,15 @@ import numpy as np
 import torch
 
 from ...math.graph import smooth
-from ...math.merge import one_hot
+from ...math.merge import joint, modularity, one_hot
 from ...math.merge import stability as rand_index
 from ...runtime.rng import numpy_rng
 from ...train.head import Head
 from ...train.view import Context
 from .consensus import VOICE_ROUNDS, consensus
 from .density import describe
-from .heads import Families, finalists, verdict
-from .judge import FEW_COLUMNS, GAUSSIAN_KINDS, HUBS, Verdict, decide
+from .heads import Families, finalists, is_giant, verdict
+from .judge import FEW_COLUMNS, GAUSSIAN_KINDS, WORDED, Verdict, decide
 from .rivals import means, table_rivals
 from .stability import Stability, repeat, way_of
 from .start import fitted_head, smoothed, starting_heads
@@ -45,7 +45,7 @@ def choose(kith: "Kith", context: Context) -> None:
     families = kith.candidates(h, head, judged, rng)
     best, firm = finalists(families)
     own = verdict(kith.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
-    words = kith.words_of(context) if kith.kind_ in HUBS else None
+    words = kith.words_of(context) if kith.kind_ in WORDED else None
     # judged as the consensus is, by what a row and its neighbours say together; texts on their own
     rounds = VOICE_ROUNDS if words is None else 0
     said_by = {
@@ -59,7 +59,9 @@ def choose(kith: "Kith", context: Context) -> None:
     if kith.sizes == "auto" and len(h) > 2 * k:
         agreed = rand_index([c["labels"] for c in best.values()])
         if words is None and agreed < AGREED:
-            labels["consensus"] = consensus(voices, head.graph, k, rng)
+            common = consensus(voices, head.graph, k, rng)
+            if not is_giant(modularity(joint(one_hot(common, k), head.graph, judged)), families):
+                labels["consensus"] = common
         labels |= {"embedding": means(h, k, rng), "kmeans": means(head.z, k, fixed)}
         if 0 < columns <= FEW_COLUMNS:
             labels |= table_rivals(head.z, k, fixed)

@@ -82,10 +82,16 @@ def without_giants(found: Families) -> Families:
     A giant cluster has few edges that leave it, and over-heads agree about it: cut and stability
     like it. Modularity does not: chance alone would keep most of its edges inside.
     """
-    least = max(c["modularity"] for c in found["direct"]) - GIANT
     merged = {family: made for family, made in found.items() if family != "direct"}
-    sound = {f: [c for c in made if c["modularity"] >= least] for f, made in merged.items()}
+    sound = {
+        f: [c for c in made if not is_giant(c["modularity"], found)] for f, made in merged.items()
+    }
     return {f: made for f, made in sound.items() if made} or merged
+
+
+def is_giant(own: float, found: Families) -> bool:
+    """Whether a modularity is so far below that of clusters of equal size."""
+    return own < max(c["modularity"] for c in found["direct"]) - GIANT
 
 
 def verdict(sizes: str, direct: float, merged: float, firm: float) -> str:

@@ -27,7 +27,7 @@ from ...math.vocabulary import word_information
 
 ADEQUATE = 0.03  # nats a row by which richer densities may be better than k Gaussians
 GAUSSIAN_KINDS = ("table", "vector")
-HUBS = ("text",)  # kinds whose graphs have hubs: cuts leave a giant and small groups there
+WORDED = ("text",)  # kinds whose neighbours share accidents: words decide there, not the graph
 STEADY = ("spectral", "linkage")
 FINER = 0.2  # power of the entropy of sizes by which words count less
 STRAYS = 0.05  # of the mean size: a smaller cluster is none

@@ -25,7 +25,7 @@ from .choosing import choose, first_heads, update_norms
 from .explained import Explained
 from .fields import REFINE_EPOCHS, REFINE_STEPS, KithFields, even_batch, usual_embedding
 from .heads import Families, candidates
-from .judge import HUBS
+from .judge import WORDED
 from .row_features import LOST, all_features, find_kind, moved_features, thin_rows
 from .start import random_heads
 from .views import mixed, thinned
@@ -55,7 +55,8 @@ class Kith(KithFields, Explained, DeepClusterer):
     on the embedding and on the features, for narrow tables linkage and spectral clustering, for
     tables and vectors a mixture of Gaussians. If no richer density describes unseen rows better,
     the mixture is chosen (`density`), otherwise the candidate whose clusters the neighbour graph
-    separates best; among those that are as good up to chance, the steadiest (`judge`).
+    separates best; among those that are as good up to chance, the steadiest (`judge`). Of texts,
+    the candidate is chosen whose clusters tell most about words (`math.vocabulary`).
     `candidates_` holds the labels of all, `agreements_` their adjusted Rand index with the chosen
     one, `stability_` how often each cluster reappears when the clustering is repeated on parts of
     the rows.
@@ -75,7 +76,7 @@ class Kith(KithFields, Explained, DeepClusterer):
 
     words: ClassVar[int] = 5000
     facts: ClassVar[tuple[str, ...]] = ("outside",)
-    random_start: ClassVar[tuple[str, ...]] = HUBS  # kinds of data whose heads begin at random
+    random_start: ClassVar[tuple[str, ...]] = WORDED  # kinds of data whose heads begin at random
 
     # -- network and plan -------------------------------------------------------------------
     def _fit(self, rows: Rows) -> None:
