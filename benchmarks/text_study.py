@@ -5,9 +5,9 @@
 
 Each draw makes nine collections: some classes of 20 Newsgroups (in two of the seven, half of the
 classes are thinned to a fifth), four classes of R8, and 6 % of all of 20 Newsgroups. Kith fits each
-with its defaults. The table shows the NMI of the result, of every candidate, and the agreement of seeds
-(adjusted Rand index). The rule was chosen on draws 0 to 2 and on R8; 3 and 4 were left for the
-report. Results are appended to results/text_study.jsonl.
+with its defaults. The table shows the NMI of the result, of every candidate, and the agreement of
+seeds (adjusted Rand index). The rule was chosen on draws 0 to 2 and on R8; 3 and 4 were left for
+the report. Results are appended to results/text_study.jsonl.
 """
 
 import argparse
