@@ -40,6 +40,7 @@ from coterie.methods.kith.views import lose_words
 from coterie.methods.kith.words import NAMES
 from coterie.nets.feature_net import FeatureNet, SharedNorm
 from coterie.nets.kith_encoder import BODY, KithCoder
+from coterie.runtime.processes import World
 from coterie.train.head import Head
 from reference import features as twin
 
@@ -81,6 +82,19 @@ def test_cells_find_nearly_all_neighbours_and_repeat():
     hits = (found[:, :, None] == true[:, None]).any(2).float().mean()
     assert hits > 0.97
     assert torch.equal(neighbours(z, 5, rng(), exact_rows=3000), true)
+
+
+def test_two_processes_search_for_half_of_the_rows_each(monkeypatch):
+    z = rand(201, 5)
+    monkeypatch.setattr(World, "concat", lambda world, part, n: part)  # nobody to talk to
+    monkeypatch.setattr(World, "sum", lambda world, t: t)
+    parts = [exact(z, 4, World(rank, 2)) for rank in (0, 1)]
+    assert [len(part) for part in parts] == [100, 101]
+    assert torch.equal(torch.cat(parts), exact(z, 4))
+    parts = [by_cells(z, 4, rng(), cell_rows=20, world=World(rank, 2)) for rank in (0, 1)]
+    idle = [(part == 0).all(1) for part in parts]
+    assert (idle[0] ^ idle[1]).all() and 50 < int(idle[0].sum()) < 150
+    assert torch.equal(sum(parts), by_cells(z, 4, rng(), cell_rows=20))
 
 
 def test_cells_with_duplicate_rows_still_have_enough_candidates():

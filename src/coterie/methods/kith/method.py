@@ -130,7 +130,7 @@ class Kith(KithFields, Explained, DeepClusterer):
         took = time.perf_counter() - begin
         context.count_apart("features", took)
         k = min(self.settings_.n_neighbors, rows.n - 1)
-        rowwise["graph"] = neighbours(z, k, numpy_rng(context.seed, "graph"))
+        rowwise["graph"] = neighbours(z, k, numpy_rng(context.seed, "graph"), world=world)
         outputs = max(self.settings_.n_clusters, min(self.settings_.outputs, rows.n // 5))
         heads = self.direct_heads * [self.settings_.n_clusters] + self.over_heads * [outputs]
         params = random_heads(network.embedding_dim, sum(heads), context.seed)
