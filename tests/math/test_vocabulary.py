@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from coterie.math import vocabulary
 from coterie.math.vocabulary import STRENGTHS, word_information
 
 
@@ -26,7 +27,9 @@ def by_hand(labels, words):
     return best
 
 
-def test_word_information_against_a_loop():
+@pytest.mark.parametrize("block", [2**20, 7])
+def test_word_information_against_a_loop(block, monkeypatch):
+    monkeypatch.setattr(vocabulary, "BLOCK_WORDS", block)
     rng = np.random.default_rng(0)
     words = (rng.random((12, 9)) < 0.4) * rng.random((12, 9))
     labels = rng.integers(0, 3, 12)

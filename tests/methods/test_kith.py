@@ -42,6 +42,8 @@ from coterie.nets.feature_net import FeatureNet, SharedNorm
 from coterie.nets.kith_encoder import BODY, KithCoder
 from coterie.runtime.processes import World
 from coterie.train.head import Head
+from coterie.train.rows import Rows
+from coterie.train.scaling import fit_scaling
 from reference import features as twin
 
 
@@ -408,6 +410,17 @@ def test_words_decide_about_texts_whatever_the_graph_says():
     )
     assert (by_graph.winner, by_words.winner) == ("direct", "embedding")
     assert "words" in by_words.why and by_words.merits["embedding"] > by_words.merits["direct"]
+
+
+def test_words_of_dense_texts_are_those_before_scaling_and_other_columns_are_no_words():
+    words = ((rng().random((60, 30)) < 0.3) * rng(1).random((60, 30))).astype(np.float32)
+    scaled, other, sparse = (
+        Rows(x, fit_scaling(x, "auto")) for x in (words, words + 1, sp.csr_matrix(words))
+    )
+    assert (scaled.slice(0, 60) != 0).all()  # as the network sees them
+    for rows in (scaled, sparse):
+        assert np.array_equal(row_features.words_in(rows).toarray() != 0, words != 0)
+    assert row_features.words_in(other) is None
 
 
 def test_finer_clusters_of_texts_have_to_tell_more():

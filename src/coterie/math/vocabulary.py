@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+BLOCK_WORDS = 2**20  # of texts that are looked at together
 STRENGTHS = (30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)  # of the prior, in words
 
 
@@ -17,17 +18,23 @@ def word_information(labels: np.ndarray, k: int, words: Any) -> float:  # (n,), 
     The gain is the mean of log p(w | c) - log b_w, at the prior strength a that makes it largest.
     """
     there = sp.csr_matrix(words, copy=True)
+    there.sum_duplicates()
     there.eliminate_zeros()
-    there.data = np.ones(there.nnz)
+    there.data = np.ones(there.nnz, np.float32)
     if not there.nnz:
         return 0.0
     n, d = there.shape
     member = sp.csr_matrix((np.ones(n), (labels, np.arange(n))), (k, n))
     counts = (member @ there).toarray()  # (k, d)
     lengths = np.diff(there.indptr)
-    row, word = np.repeat(np.arange(n), lengths), there.indices
-    cluster, own = labels[row], lengths[row]
-    base = (counts.sum(0)[word] - 0.5) / (there.nnz - own + d / 2)
-    inside, total = counts[cluster, word] - 1, counts.sum(1)[cluster] - own
-    gains = (np.log((inside + a * base) / (total + a) / base).mean() for a in STRENGTHS)
-    return float(max(gains))
+    seen, sizes, gains = counts.sum(0), counts.sum(1), np.zeros(len(STRENGTHS))
+    step = max(1, n * BLOCK_WORDS // there.nnz)
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        word = there.indices[there.indptr[start] : there.indptr[stop]]
+        own = np.repeat(lengths[start:stop], lengths[start:stop])
+        cluster = np.repeat(labels[start:stop], lengths[start:stop])
+        base = (seen[word] - 0.5) / (there.nnz - own + d / 2)
+        inside, total = counts[cluster, word] - 1, sizes[cluster] - own
+        gains += [np.log((inside + a * base) / (total + a) / base).sum() for a in STRENGTHS]
+    return float(gains.max() / there.nnz)

@@ -17,6 +17,7 @@ from .density import describe
 from .heads import Families, finalists, is_giant, verdict
 from .judge import FEW_COLUMNS, GAUSSIAN_KINDS, WORDED, Verdict, decide
 from .rivals import means, table_rivals
+from .row_features import words_in
 from .stability import Stability, repeat, way_of
 from .start import fitted_head, smoothed, starting_heads
 from .words import NAMES, told
@@ -45,7 +46,7 @@ def choose(kith: "Kith", context: Context) -> None:
     families = kith.candidates(h, head, judged, rng)
     best, firm = finalists(families)
     own = verdict(kith.sizes, best["direct"]["cut"], best["merged"]["cut"], firm)
-    words = kith.words_of(context) if kith.kind_ in WORDED else None
+    words = words_in(context.rows) if kith.kind_ in WORDED else None
     # judged as the consensus is, by what a row and its neighbours say together; texts on their own
     rounds = VOICE_ROUNDS if words is None else 0
     said_by = {

@@ -189,10 +189,6 @@ class Kith(KithFields, Explained, DeepClusterer):
             self._words = thin_rows(network.features, self._rows_of_fit), head.graph.cpu()
         return self._words
 
-    def words_of(self, context: Context) -> Any:  # -> CSR (n, d)
-        """The words of all texts."""
-        return self._thin(context.network, context.head)[0]
-
     # -- merging and choosing ---------------------------------------------------------------
     def candidates(
         self, h: torch.Tensor, head: Head, judged: torch.Tensor | None, rng: np.random.Generator

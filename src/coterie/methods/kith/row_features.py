@@ -54,6 +54,19 @@ def thin_rows(features: Any, rows: Rows) -> Any:  # -> CSR (n, d')
     return sp.vstack([make(take(a, a + step)) for a in range(0, rows.n, step)], format="csr")
 
 
+def words_in(rows: Rows) -> Any:  # -> CSR (n, d)
+    """The words of all texts as they were given: scaling fills the zeros of dense rows.
+
+    None where every text has every word: then columns are no words.
+    """
+    if rows.csr is not None:
+        return rows.csr
+    starts = range(0, rows.n, rows.chunk)
+    parts = (np.asarray(rows.source[a : a + rows.chunk]) for a in starts)
+    there = sp.vstack([sp.csr_matrix(part.reshape(len(part), -1) != 0) for part in parts], "csr")
+    return there if there.nnz < rows.n * math.prod(rows.shape) else None
+
+
 def find_kind(rows: Rows, asked: str) -> str:
     if asked != "auto":
         return asked
