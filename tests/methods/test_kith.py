@@ -90,6 +90,7 @@ def test_two_processes_search_for_half_of_the_rows_each(monkeypatch):
     z = rand(201, 5)
     monkeypatch.setattr(World, "concat", lambda world, part, n: part)  # nobody to talk to
     monkeypatch.setattr(World, "sum", lambda world, t: t)
+    monkeypatch.setattr(World, "broadcast", lambda world, tensors: None)
     parts = [exact(z, 4, World(rank, 2)) for rank in (0, 1)]
     assert [len(part) for part in parts] == [100, 101]
     assert torch.equal(torch.cat(parts), exact(z, 4))
@@ -97,6 +98,21 @@ def test_two_processes_search_for_half_of_the_rows_each(monkeypatch):
     idle = [(part == 0).all(1) for part in parts]
     assert (idle[0] ^ idle[1]).all() and 50 < int(idle[0].sum()) < 150
     assert torch.equal(sum(parts), by_cells(z, 4, rng(), cell_rows=20))
+
+
+def test_processes_that_round_differently_search_for_every_row_once(monkeypatch):
+    told = []
+
+    def broadcast(world, tensors):
+        told.extend(t.clone() for t in tensors if world.rank == 0)
+        for mine, leaders in zip(tensors, told, strict=True):
+            mine.copy_(leaders)
+
+    monkeypatch.setattr(World, "broadcast", broadcast)
+    monkeypatch.setattr(World, "sum", lambda world, t: t)
+    z = 1 + rand(201, 5)
+    first, other = (by_cells(z**p, 4, rng(), 20, world=World(r, 2)) for r, p in ((0, 1), (1, 1.1)))
+    assert ((first == 0).all(1) ^ (other == 0).all(1)).all()
 
 
 def test_cells_with_duplicate_rows_still_have_enough_candidates():

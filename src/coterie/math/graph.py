@@ -51,6 +51,7 @@ def by_cells(z, k, rng, cell_rows=CELL_ROWS, probes=PROBES, world=ALONE):  # (n,
     sample = torch.from_numpy(np.sort(rng.choice(n, min(n, 40 * count), replace=False)))
     centers = kmeans(z[sample.to(z.device)], count, rng=rng, n_init=1, max_iter=5).centers
     cell = torch.cat([squared_distances(part, centers).argmin(1) for part in z.split(8192)])
+    world.broadcast([cell])  # machines round differently, and a row is in one cell only
     order = torch.argsort(cell, stable=True)
     ends = torch.bincount(cell, minlength=count).cumsum(0).tolist()
     members = [order[a:b] for a, b in zip([0, *ends], ends)]
