@@ -56,10 +56,9 @@ class Kith(KithFields, Explained, DeepClusterer):
     tables and vectors a mixture of Gaussians. If no richer density describes unseen rows better,
     the mixture is chosen (`density`), otherwise the candidate whose clusters the neighbour graph
     separates best; among those that are as good up to chance, the steadiest (`judge`). Of texts,
-    the candidate is chosen whose clusters tell most about words (`math.vocabulary`).
-    `candidates_` holds the labels of all, `agreements_` their adjusted Rand index with the chosen
-    one, `stability_` how often each cluster reappears when the clustering is repeated on parts of
-    the rows.
+    the one is chosen whose clusters tell most about words (`math.vocabulary`). `candidates_` holds
+    the labels of all, `agreements_` their adjusted Rand index with the chosen one, `stability_` how
+    often each cluster reappears when the clustering is repeated on parts of the rows.
 
     Views of texts lose 70 % of their words, those of cells half of their genes.
 
