@@ -67,7 +67,7 @@ def decide(
     order = sorted(merits, key=lambda name: -merits[name])
     order.sort(key=lambda name: has_strays(labels[name], k))
     top = order[0]
-    if top not in STEADY:
+    if top not in STEADY and any(name in labels for name in STEADY):
         noise = noises(labels, top, graph, judged, k, few, rng)
         taken = next((n for n in order if merits[top] - merits[n] <= noise.get(n, -1)), top)
         order = [taken] + [n for n in order if n != taken]
