@@ -3,10 +3,6 @@
 import csv
 import gzip
 import os
-import time
-import warnings
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from coterie.data import DataError, Recipe, load, parquet
+from coterie.data import DataError, Recipe, load
 from coterie.data import arrays as arrays_module
 
 
@@ -489,86 +485,11 @@ def test_parquet_file_and_folder(tmp_path, table):
         load(tmp_path / "bad.parquet")
 
 
-@pytest.fixture
-def parts(tmp_path, table, monkeypatch):
-    """A folder of three parquet files that is taken for a large one."""
-    monkeypatch.setenv("COTERIE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(parquet, "UNPACKED_ABOVE", 0)
-    monkeypatch.setattr(parquet, "BLOCK_ROWS", 4)
-    frame = pd.DataFrame(table, columns=list("abc")).assign(kind=["x", "y", "z"] * 10)
-    (tmp_path / "parts").mkdir()
-    for i, start in enumerate((0, 7, 20)):
-        stop = (7, 20, 30)[i]
-        frame[start:stop].to_parquet(tmp_path / "parts" / f"{i}.parquet")
-    return tmp_path / "parts"
-
-
-def test_a_large_parquet_folder_is_unpacked_once_into_a_memory_map(parts, table, tmp_path):
-    with pytest.warns(UserWarning, match="unpacked once into"):
-        data = load(parts, label_column="kind")
-    assert isinstance(data.X, np.memmap) and data.X.dtype == np.float32
-    np.testing.assert_array_equal(data.X, table)
-    assert data.labels.tolist() == [0, 1, 2] * 10
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # nothing is unpacked again
-        again = load(parts, drop="kind", recipe=data.recipe)
-    np.testing.assert_array_equal(again.X, table)
-    one = pd.read_parquet(parts / "1.parquet")
-    one["a"] += 1
-    one.to_parquet(parts / "1.parquet")  # other data: unpacked anew
-    with pytest.warns(UserWarning, match="unpacked once into"):
-        changed = load(parts, label_column="kind")
-    assert changed.X[7, 0] == table[7, 0] + 1 and data.X[7, 0] == table[7, 0]
-    assert not list((tmp_path / "cache").glob("*.part"))
-
-
-def test_processes_that_read_the_same_parquet_folder_unpack_it_once(parts, table, monkeypatch):
-    unpack, calls = parquet.ParquetTable._unpack, []
-
-    def counted(self, *args):
-        calls.append(args)
-        time.sleep(0.2)
-        unpack(self, *args)
-
-    monkeypatch.setattr(parquet.ParquetTable, "_unpack", counted)
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda _: load(parts, drop="kind", notice=str).X, range(2)))
-    assert len(calls) == 1
-    for X in found:
-        np.testing.assert_array_equal(X, table)
-
-
 def test_a_csv_column_that_stands_still_at_first_is_not_rounded_away(tmp_path):
     rows = [[i % 7, 1_700_000_000 + 60 * (i >= 5000), 3] for i in range(5010)]
     data = load(write(tmp_path / "t.csv", [["a", "t", "c"], *rows]))
     assert data.X.dtype == np.float64
     assert sorted(set(data.X[:, 1])) == [1_700_000_000, 1_700_000_060]
-
-
-def test_a_large_parquet_folder_keeps_exact_numbers_and_refuses_bad_ones(parts, tmp_path):
-    for i in range(3):
-        frame = pd.read_parquet(parts / f"{i}.parquet").assign(kind=1.7e9 + i)
-        frame.to_parquet(parts / f"{i}.parquet")
-    data = load(parts, notice=str)
-    assert data.X.dtype == np.float64 and data.X[-1, 3] == 1.7e9 + 2
-    frame.loc[frame.index[2], "b"] = np.nan
-    frame.to_parquet(parts / "2.parquet")
-    with pytest.raises(DataError, match=r"column 'b': 1 of 30 cells missing.*row 23"):
-        load(parts)
-    frame.rename(columns={"b": "other"}).to_parquet(parts / "2.parquet")
-    with pytest.raises(DataError, match="only one of them has b, other"):
-        load(parts)
-
-
-def test_a_large_parquet_folder_needs_room_in_the_cache(parts, monkeypatch, tmp_path):
-    full = SimpleNamespace(free=100)
-    monkeypatch.setattr(parquet.shutil, "disk_usage", lambda path: full)
-    with pytest.raises(DataError, match="Set COTERIE_CACHE to a folder with more room"):
-        load(parts, drop="kind")
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("COTERIE_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DataError, match=r"cannot be unpacked into.*COTERIE_CACHE"):
-        load(parts, drop="kind")
 
 
 def test_embeddings_in_a_parquet_column(tmp_path, table):

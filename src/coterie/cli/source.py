@@ -138,7 +138,9 @@ def check_same(path, stored: dict, dataset, way_out: str):
 
 def short_name(source: str | None) -> str:
     """Name for the folder of a run: ``news.jsonl.gz`` is ``news``, ``photos/`` is ``photos``."""
-    name = Path(source or "data").name
+    from coterie.data.object_storage import shown
+
+    name = Path(shown(source or "data")).name
     for ending in (".gz", *ENDINGS):
         name = name.removesuffix(ending)
     return name or "data"

@@ -177,8 +177,11 @@ def match_type(X, recipe: Recipe, name: str):
     return X
 
 
-def check_finite(X, name: str) -> None:
-    """Raise when a value is NaN or infinite, naming the first; works block by block."""
+def check_finite(X, name: str, before: int = 0) -> None:
+    """Raise when a value is NaN or infinite, naming the first; works block by block.
+
+    So many rows stand `before` those of X.
+    """
     if X.dtype.kind != "f":
         return
     if sparse.issparse(X):
@@ -197,7 +200,7 @@ def check_finite(X, name: str) -> None:
             if first is None:
                 spot = np.argwhere(~good)[0]
                 where = "column " if X.ndim == 2 else "pixel "
-                first = start + int(spot[0]), where + ", ".join(str(i) for i in spot[1:])
+                first = before + start + int(spot[0]), where + ", ".join(str(i) for i in spot[1:])
     if first:
         _not_finite(name, count, *first)
 

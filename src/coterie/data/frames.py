@@ -117,7 +117,7 @@ class _Columns:
                 return self._diagnose(column, values), False
         return None, fitted == "float64" if fitted else bool(narrow(values.min(), values.max()))
 
-    def read_lists(self, column: str) -> list | None:
+    def read_lists(self, column: str) -> list | np.ndarray | None:
         cells = self._cells(column)
         return cells if all(isinstance(c, (list, tuple, np.ndarray)) for c in cells) else None
 
@@ -209,3 +209,18 @@ class ArrowTable(_Columns):
 
     def _cells(self, name: str) -> list:
         return self._column(name).to_pylist()
+
+    def read_lists(self, column: str):
+        import pyarrow as pa
+        from pyarrow.compute import call_function
+
+        cells, types = self._column(column), pa.types
+        kind = cells.type
+        if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+            return None
+        numbers = types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+        lengths = call_function("list_value_length", [cells]).unique()
+        if numbers and not cells.null_count and len(lengths) == 1:
+            values = call_function("list_flatten", [cells]).cast(pa.float32(), safe=False)
+            return values.to_numpy().reshape(len(self), -1)
+        return super().read_lists(column)

@@ -12,6 +12,7 @@ from .arrays import from_array, read_npy, read_npz
 from .dataset import Dataset
 from .errors import DataError, did_you_mean
 from .limits import check_regular
+from .object_storage import is_url
 from .options import Options
 from .recipe import Recipe
 
@@ -50,8 +51,9 @@ def load(
     source : str, path, array, sparse matrix, data frame, tensor, AnnData or list
         The name of a data set (see `available`), a file (.npy, .npz, .csv, .tsv, .xlsx, .parquet,
         .feather, .arrow, .txt, .jsonl, .h5ad, .zip of images), a folder of images, texts, parquet
-        or 10x files, or an object in memory. A list holds texts, images of Pillow, or `Path`s of
-        image files.
+        or 10x files, the address of parquet files in object storage (``s3://bucket/folder``,
+        ``gs://``, ``abfs://``, ``hdfs://``), or an object in memory. A list holds texts, images of
+        Pillow, or `Path`s of image files.
     recipe : Recipe, optional
         How the fitted data were read: the new data are read in the same way.
     columns, drop : list of str or "a,b", optional
@@ -200,6 +202,10 @@ def _from_string(source: str | Path, ask: Options, data_dir) -> Dataset:
         if Path(source).exists():
             ask.notice(f"'{source}' is the named data set; write ./{source} for the file or folder")
         return named.read(source, ask, data_dir)
+    if is_url(source):
+        from .parquet import read_parquet
+
+        return read_parquet(source, ask)
     path = Path(source).expanduser()
     if not path.exists():
         raise DataError(
@@ -216,7 +222,7 @@ def _from_folder(path: Path, ask: Options) -> Dataset:
 
     if is_10x(path):
         return read_10x(path, ask)
-    if next(path.glob("*.parquet"), None) and not find_images(path)[0]:
+    if next(path.rglob("*.parquet"), None) and not find_images(path)[0]:
         from .parquet import read_parquet
 
         return read_parquet(path, ask)

@@ -36,7 +36,7 @@ class Table(Protocol):
         would round a column away.
         """
 
-    def read_lists(self, column: str) -> list | None:
+    def read_lists(self, column: str) -> list | np.ndarray | None:
         """Return the cells of a column of lists, or None when it is no such column."""
 
 
@@ -139,22 +139,22 @@ def from_table(table: Table, ask: Options, name: str, source: str, ids=None) -> 
     if lists is None and ask.embeddings and "embedding" in table.names:
         columns, lists = ["embedding"], table.read_lists("embedding")
     fitted = ask.recipe.dtype if ask.recipe is not None else None
-    shown, steps = (None if lists else columns), []  # a column of lists names none of its numbers
-    if prepare.wanted(ask) and not lists:
+    numeric = columns if lists is None else []  # a column of lists names none of its numbers
+    shown, steps = numeric or None, []
+    if prepare.wanted(ask) and numeric:
         X, found, shown, steps = prepare.read_prepared(table, columns, strings, ask, name)
     else:
-        X, found = table.read([] if lists else columns, strings, fitted)
-    if lists:
+        X, found = table.read(numeric, strings, fitted)
+    if lists is not None:
         X = vectors(lists, name)
-        check_finite(X, name)
     labels = _labels(found, special["label"], name)
-    kind = "vector" if ask.embeddings or lists else "table"
+    kind = "vector" if ask.embeddings or not numeric else "table"
     recipe = ask.recipe
     if recipe is None:
         recipe = describe_rows(X, kind, name, source, columns=columns, embeddings=ask.embeddings)
         recipe.id_column, recipe.label_column = special["id"], special["label"]
         recipe.named, recipe.width, recipe.prepared = table.named, len(table.names), steps
-        _tell_of_ids(X, [] if lists else columns, name, ask)
+        _tell_of_ids(X, numeric, name, ask)
     elif list(X.shape[1:]) != list(recipe.shape):
         raise DataError(
             f"{name} has rows of shape {X.shape[1:]}, the model was fitted on "
@@ -182,10 +182,15 @@ def _tell_of_ids(X: np.ndarray, columns: list[str], name: str, ask: Options) -> 
             )
 
 
-def vectors(lists: list, name: str) -> np.ndarray:
-    """Return float32 (n, d) from n lists of d numbers."""
+def vectors(lists: list | np.ndarray, name: str, before: int = 0) -> np.ndarray:
+    """Return float32 (n, d) from n lists of d finite numbers; a memory map was looked at before.
+
+    So many rows stand `before` them.
+    """
+    if isinstance(lists, np.memmap):
+        return lists
     try:
-        X = np.array(lists, dtype=np.float32)
+        X = np.asarray(lists, dtype=np.float32)
     except (TypeError, ValueError, OverflowError):
         X = None
     if X is None or X.ndim != 2 or X.shape[1] == 0:
@@ -194,6 +199,7 @@ def vectors(lists: list, name: str) -> np.ndarray:
             f"{name}: embeddings must be lists of numbers, all of one length; "
             f"they have {listed(map(str, lengths))} entries: drop the rows that differ"
         )
+    check_finite(X, name, before)
     return X
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data.options import warn
-from ..data.parquet import cache_folder
+from ..data.unpacking import cache_folder
 from ..runtime.progress import Progress
 from .base import Encoder, EncoderError
 from .store import KEY, Store
