@@ -5,11 +5,11 @@
     python benchmarks/number_study.py report                      # the table of sets
 
 `collect` finds the hills of each set (math/hills.py), in the features and, where the rule may ask
-for it, in the embedding of over-heads, and appends them to results/number_study.jsonl: with several
-seeds on at most 4,000 rows, as a fit does, and with --parts on random nine tenths of the rows too.
-`rules` and `report` replay the rule on these hills. Sets whose name has an even digest are those to
-choose thresholds on. Classes are looked at for scoring alone;
-where a set has several labellings, the nearest counts.
+for it, in the embedding of over-heads, and appends them to results/number_study.jsonl: on at most
+4,000 rows, with as many looks as the fits would take, and with --parts on random nine tenths of the
+rows too. `rules` and `report` replay the rule on these hills. Sets whose name has an even digest
+are those to choose thresholds on. Classes are looked at for scoring alone; where a set has several
+labellings, the nearest counts.
 """
 
 import argparse
@@ -108,10 +108,10 @@ def hills_of(X, seed, part):
     kind, every = find_kind(rows, "auto"), np.arange(rows.n)
     found = {"kind": kind}
     if kind != "image":
-        found["z"] = plain(find_hills(number.row_features(rows, every, kind, seed)))
+        found["z"] = plain(find_hills(number.row_features(rows, kind, seed)(every)))
     wide = kind == "image" or found["z"]["dimension"] > number.MANY
     if wide and (kind == "image" or not answer(found).structure):
-        found["h"] = plain(find_hills(number.embedding(kith, rows, every, kind)))
+        found["h"] = plain(find_hills(number.embedding(kith, rows, every, kind, seed)))
     return found
 
 
@@ -127,19 +127,35 @@ def plain(hills):
 
 
 def collect(args):
-    done = {(r["set"], r["seed"], r["part"]) for r in judge_study.read(args.out)}
+    done = {(r["set"], r["seed"], r["part"]): r for r in judge_study.read(args.out)}
     for name, X, classes in problems(args.data_dir):
-        for seed in range(args.seeds):
-            for part in (False, True)[: 1 + args.parts]:
-                if args.only not in name or (name, seed, part) in done or (part and X.ndim > 2):
-                    continue
-                begin = time.process_time()
-                record = {"set": name, "seed": seed, "part": part, "classes": classes}
-                record |= hills_of(X, seed, part)
-                with args.out.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
-                took = time.process_time() - begin
-                print(f"{name} seed {seed} {answer(record).words()} ({classes}) {took:.1f} s")
+        if args.only not in name:
+            continue
+        for part in (False, True)[: 1 + (args.parts and X.ndim == 2)]:
+            for look in range(args.seeds * number.LOOKS):
+                record = done.get((name, look, part))
+                if record is None:
+                    begin = time.process_time()
+                    record = {"set": name, "seed": look, "part": part, "classes": classes}
+                    record |= hills_of(X, look, part)
+                    with args.out.open("a") as file:
+                        file.write(json.dumps(record) + "\n")
+                    took = time.process_time() - begin
+                    print(f"{name} look {look} {answer(record).words()} ({classes}) {took:.1f} s")
+                if not drawn(record) and look + 1 >= args.seeds:
+                    break
+
+
+def drawn(record):
+    """Whether chance has a part in a look, so that a fit takes several."""
+    return "h" in record or record["z"]["rows"] >= number.ROWS or record["part"]
+
+
+def fits(records):
+    """The answers of all fits, from their looks."""
+    found = [answer(r) for r in sorted(records, key=lambda r: r["seed"])]
+    size = number.LOOKS if drawn(records[0]) else 1
+    return [number.middle(found[i : i + size]) for i in range(0, len(found) - size + 1, size)]
 
 
 def answer(record, chance=None):
@@ -193,29 +209,29 @@ def report(args):
     for r in records:
         by_set.setdefault(r["set"], []).append(r)
     total = {}
-    print("| set | classes | found | interval | next best | seeds | nine tenths |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print("| set | classes | found | interval | next best | five seeds |")
+    print("|---|---:|---:|---:|---:|---:|")
     for name, group in sorted(by_set.items()):
         if name.startswith("noise"):
             continue
-        found = {(r["part"], r["seed"]): answer(r) for r in group}
-        first, classes = found[False, 0], group[0]["classes"]
-        spread = [sorted(f.k for (p, _), f in found.items() if p == part) for part in (False, True)]
-        shown = [f"{s[0]} to {s[-1]}" if s and s[0] < s[-1] else str(*s[:1]) for s in spread]
-        fits = [near(f.k, classes) for (p, _), f in found.items() if not p]
-        good = np.mean(fits) > 0.5
-        steady = spread[0][-1] - spread[0][0] <= 1
+        found = fits([r for r in group if not r["part"]])
+        first, classes, spread = found[0], group[0]["classes"], sorted(f.k for f in found)
+        shown = f"{spread[0]} to {spread[-1]}" if spread[0] < spread[-1] else str(spread[0])
+        good = np.mean([near(f.k, classes) for f in found]) > 0.5
+        steady = spread[-1] - spread[0] <= 1
         key = ("chosen on", "kept back")[half(name)]
         within = any(first.low <= c <= first.high for c in classes)
         for what, value in (("near", good), ("near and steady", good and steady), ("in", within)):
             total.setdefault((key, what), []).append(value)
         said = " or ".join(map(str, sorted(set(classes))))
-        cells = (said, first.k, f"{first.low} to {first.high}", first.runner_up or "", *shown)
+        cells = (said, first.k, f"{first.low} to {first.high}", first.runner_up or "", shown)
         print(f"| {name}{'' if good else ' *'} | {' | '.join(map(str, cells))} |")
     for (key, what), values in total.items():
         print(f"{key}, {what}: {sum(values)} of {len(values)}")
     for kind in ("uniform", "gauss"):
-        none = [not answer(r).structure for r in records if f"noise/{kind}" in r["set"]]
+        groups = [group for name, group in by_set.items() if f"noise/{kind}" in name]
+        parts = [[r for r in group if r["part"] == part] for group in groups for part in (0, 1)]
+        none = [not fit.structure for part in parts if part for fit in fits(part)]
         print(f"{kind} noise without structure: {sum(none)} of {len(none)} fits")
 
 

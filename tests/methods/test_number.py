@@ -105,7 +105,23 @@ def test_images_are_counted_in_the_embedding(monkeypatch):
     asked = []
     monkeypatch.setattr(number, "embedding", lambda *a: asked.append(a) or embedding(*a))
     model = quick("kith", "auto").fit(images.astype(np.float32))
-    assert model.n_clusters_ == 3 and len(asked) == 1
+    assert model.n_clusters_ == 3 and len(asked) == number.LOOKS
+    assert len({args[-1] for args in asked}) == number.LOOKS  # each with a seed of its own
+
+
+def test_the_median_of_several_looks_counts_and_the_interval_holds_the_others():
+    answers = [Number(7, 5, 8, 5), Number(4, 4, 4, 0), Number(6, 6, 7, 7), Number(9, 9, 9, 0)]
+    assert number.middle([*answers, Number(6, 1, 6, 1)]) == Number(6, 4, 9, 7)
+    assert number.middle(answers[:1]) == answers[0]
+
+
+def test_rows_are_drawn_several_times_where_there_are_more_than_are_looked_at(five, monkeypatch):
+    looked = []
+    monkeypatch.setattr(number, "find_hills", lambda z: looked.append(z) or find_hills(z))
+    assert number.number_of(quick("kith", "auto"), five[0]).k == 5 and len(looked) == 1
+    monkeypatch.setattr(number, "ROWS", len(five[0]) - 100)
+    assert number.number_of(quick("kith", "auto"), five[0]).k == 5
+    assert len(looked) == 1 + number.LOOKS and not torch.equal(looked[1], looked[2])
 
 
 def test_saved_models_keep_number_and_tree(five, fitted, tmp_path):

@@ -7,12 +7,13 @@ variables would grow. Hills with less than one row in a hundred do not count.
 
 Features of images have too many directions for a density. There, and where many columns show a
 single hill, the embedding of a small network of over-heads is asked: `Kith` itself, with many
-outputs and without a number.
+outputs and without a number. Rows and network are drawn several times, and the median counts.
 """
 
 import math
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,13 +26,14 @@ from ...estimator.validate import check_rows
 from ...math import features as kinds
 from ...math.hills import Hills, find_hills
 from ...runtime.processes import all_gather, current
-from ...runtime.rng import numpy_rng, resolve_seed
+from ...runtime.rng import derive, numpy_rng, resolve_seed
 from ...train.rows import Rows
 from ...train.scaling import fit_scaling
 from ...train.settings import Look
 from .row_features import find_kind, fit_features, sparse_rows
 
 ROWS = 4000  # that are looked at
+LOOKS = 5  # at other rows, with other networks; their median counts
 CHANCE = 1.4
 SURE, BARELY = 2.0, 0.6  # of that threshold: what the ends of the interval count
 SHARE = 0.01  # of the rows in a hill, at least
@@ -80,19 +82,40 @@ def number_from(hills: Hills) -> Number:
 
 
 def find_number(kith: Any, rows: Rows) -> Number:
-    """The number of clusters of the rows that an estimator is fitted on."""
-    rng = numpy_rng(kith.seed_, "number")
-    picked = np.arange(rows.n)
-    if rows.n > ROWS:
-        picked = np.sort(rng.choice(rows.n, ROWS, replace=False))
+    """The number of clusters of the rows that an estimator is fitted on.
+
+    Where chance has a part in it, in the choice of rows or in the network, several looks are taken.
+    """
     kind = find_kind(rows, kith.kind)
-    if kind == "image":
-        return number_from(find_hills(embedding(kith, rows, picked, kind)))
-    hills = find_hills(row_features(rows, picked, kind, kith.seed_))
-    found = number_from(hills)
-    if not found.structure and hills.dimension > MANY:
-        return number_from(find_hills(embedding(kith, rows, picked, kind)))
-    return found
+    features = None if kind == "image" else row_features(rows, kind, kith.seed_)
+    found, drawn = _look_once(kith, rows, kind, features, kith.seed_)
+    if not drawn:
+        return found
+    seeds = [derive(kith.seed_, "number", look) for look in range(1, LOOKS)]
+    return middle([found, *(_look_once(kith, rows, kind, features, seed)[0] for seed in seeds)])
+
+
+def middle(found: list[Number]) -> Number:
+    """The median of several answers; its interval holds the others."""
+    numbers = sorted(found, key=lambda one: one.k)
+    k = numbers[len(numbers) // 2].k
+    first = next(one for one in found if one.k == k)
+    others = [one.k for one in found]
+    low, high = min(first.low, *others), max(first.high, *others)
+    return Number(k, low, high, first.runner_up)
+
+
+def _look_once(kith: Any, rows: Rows, kind: str, features: Any, seed: int) -> tuple[Number, bool]:
+    """What at most ROWS rows show, and whether another seed might show something else."""
+    picked, drawn = np.arange(rows.n), rows.n > ROWS
+    if drawn:
+        picked = np.sort(numpy_rng(seed, "number").choice(rows.n, ROWS, replace=False))
+    if features is not None:
+        hills = find_hills(features(picked))
+        found = number_from(hills)
+        if found.structure or hills.dimension <= MANY:
+            return found, drawn
+    return number_from(find_hills(embedding(kith, rows, picked, kind, seed))), True
 
 
 def number_of(kith: Any, X: Any) -> Number:
@@ -102,20 +125,24 @@ def number_of(kith: Any, X: Any) -> Number:
     return find_number(kith, Rows(source, fit_scaling(source, kith.scale)))
 
 
-@torch.no_grad()
-def row_features(rows: Rows, picked: np.ndarray, kind: str, seed: int) -> torch.Tensor:  # (m, d)
-    """Kith's features of some rows."""
+def row_features(rows: Rows, kind: str, seed: int) -> Callable[[np.ndarray], torch.Tensor]:
+    """A function that gives Kith's features of some rows: (m,) positions -> (m, d)."""
     features = kinds.Features(kind, rows.shape).to(rows.device)
     fit_features(features, rows, seed)
     csr = sparse_rows(rows, kind)
-    return features(rows.take(torch.from_numpy(picked)) if csr is None else csr[picked]).cpu()
+
+    @torch.no_grad()
+    def of(picked: np.ndarray) -> torch.Tensor:
+        return features(rows.take(torch.from_numpy(picked)) if csr is None else csr[picked]).cpu()
+
+    return of
 
 
-def embedding(kith: Any, rows: Rows, picked: np.ndarray, kind: str) -> torch.Tensor:
+def embedding(kith: Any, rows: Rows, picked: np.ndarray, kind: str, seed: int) -> torch.Tensor:
     """What a network of over-heads makes of some rows: (m, e)."""
     probe = type(kith)(
         2,
-        random_state=kith.seed_,
+        random_state=seed,
         scale=kith.scale,
         device=kith.device,
         kind=kind,
