@@ -11,7 +11,6 @@ from coterie.runtime.device import to_numpy
 __all__ = [
     "KMeansResult",
     "align",
-    "changed_share",
     "cluster_sums",
     "draw_far_rows",
     "first_centers",
@@ -81,12 +80,6 @@ def align(labels, reference, k, add_up=lambda t: t):  # (n,), (n,) -> (n,)
     names[old] = new
     renamed = names[ours]
     return torch.from_numpy(renamed).to(labels.device) if torch.is_tensor(labels) else renamed
-
-
-def changed_share(labels, reference):  # (n,), (n,) -> float
-    """Share of rows whose label differs."""
-    ours, theirs = _pair(labels, reference)
-    return float((ours != theirs).mean()) if len(ours) else 0.0
 
 
 def _pair(labels, reference):
