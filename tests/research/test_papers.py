@@ -451,6 +451,8 @@ def test_figures_are_drawn_from_the_models_that_a_campaign_kept(tmp_path, monkey
     path = tmp_path / "fig5.png"
     figures.save(pictures.draw(item, panels), path)
     assert path.stat().st_size > 1000
+    several = find("cnet:fig4", PAPERS)[1][0]  # what is there is drawn
+    assert [p.label for p in pictures.from_models(paper, several, book, tmp_path)] == ["C-Net r"]
 
 
 def made_run(path: Path, method: str, data) -> Path:

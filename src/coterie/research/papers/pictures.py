@@ -57,22 +57,20 @@ def from_runs(item: Item) -> list[Fitted]:
 def from_models(paper: Paper, item: Item, book: Book, kept: Path) -> list[Fitted]:
     """The panels, from models that a campaign kept of runs at published settings.
 
-    `draw` names them: `table` and `cells`, pairs of a row's label and a data set's key. Returns an
-    empty list where one of them is missing.
+    `draw` names them: `table` and `cells`, pairs of a row's label and a data set's key, with
+    `labels`. Those whose model is not there are left out.
     """
     if "cells" not in item.draw:
         return []
     places = {(s.row.label, s.data.key): s for s in slots(paper, paper.item(item.draw["table"]))}
-    found = []
-    for label, key in item.draw["cells"]:
-        slot = places[label, key]
+    found, cells = [], item.draw["cells"]
+    for (row, key), label in zip(cells, item.draw.get("labels") or [row for row, _ in cells]):
+        slot = places[row, key]
         names = [run.get("predictions") for run in book.cell(slot, "paper", exact=True).runs]
         here = [kept / name for name in names if name and (kept / name).is_dir()]
-        if not here:
-            return []
-        found.append(
-            Fitted(label, load(slot.data.source, **slot.data.options), load_model(here[0]))
-        )
+        if here:
+            data = load(slot.data.source, **slot.data.options)
+            found.append(Fitted(label, data, load_model(here[0])))
     return found
 
 
