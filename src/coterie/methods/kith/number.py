@@ -26,6 +26,7 @@ from ...estimator.validate import check_rows
 from ...math import features as kinds
 from ...math.hills import Hills, find_hills
 from ...runtime.processes import all_gather, current
+from ...runtime.progress import Progress
 from ...runtime.rng import derive, numpy_rng, resolve_seed
 from ...train.rows import Rows
 from ...train.scaling import fit_scaling
@@ -91,8 +92,14 @@ def find_number(kith: Any, rows: Rows) -> Number:
     found, drawn = _look_once(kith, rows, kind, features, kith.seed_)
     if not drawn:
         return found
-    seeds = [derive(kith.seed_, "number", look) for look in range(1, LOOKS)]
-    return middle([found, *(_look_once(kith, rows, kind, features, seed)[0] for seed in seeds)])
+    answers = [found]
+    with Progress(kith.verbose) as progress:
+        progress.phase("number of clusters", total_steps=LOOKS)
+        for look in range(1, LOOKS):
+            progress.step(look)
+            seed = derive(kith.seed_, "number", look)
+            answers.append(_look_once(kith, rows, kind, features, seed)[0])
+    return middle(answers)
 
 
 def middle(found: list[Number]) -> Number:
