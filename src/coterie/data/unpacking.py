@@ -61,6 +61,9 @@ class Unpacking:
             if self.path.exists():  # and has swept up
                 return None
             raise
+        except DataError:  # the data must change, and then they have another name here
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
         low = np.min([part["low"] for part in done], axis=0)
         return low, np.max([part["high"] for part in done], axis=0)
 
