@@ -178,7 +178,7 @@ def match_type(X, recipe: Recipe, name: str):
 
 
 def check_finite(X, name: str, before: int = 0) -> None:
-    """Raise when a value is not finite, naming the first; so many rows stand `before` those of X."""
+    """Raise when a value is not finite, naming the first; `before` rows stand above those of X."""
     if X.dtype.kind != "f":
         return
     if sparse.issparse(X):
