@@ -3,6 +3,7 @@
     python benchmarks/campaign.py --out runs/campaign --dry      # what is missing, in order
     python benchmarks/campaign.py --out runs/campaign            # run it, one run after the other
     python benchmarks/campaign.py --out runs/campaign --cheapest # every table, by time per figure
+    python benchmarks/campaign.py --out runs/campaign --cheapest --seeds 1  # breadth alone
 
 New lines are appended to OUT/ledger.jsonl, with their predictions beside it; to take them over,
 append that file to results/ledger.jsonl and copy OUT/predictions into results/predictions. The
@@ -116,11 +117,12 @@ def planned(papers, known: list[dict], path) -> list:
     return jobs
 
 
-def cheapest(papers, known: list[dict], path) -> list:
+def cheapest(papers, known: list[dict], path, most: int = 10) -> list:
     """Jobs of all tables that no ledger has, by their time for each published figure they fill.
 
-    Methods without a network get 10 seeds, the others 3; a further seed counts as three times as
-    long, so that breadth comes before depth. Stand-ins for missing data are left out.
+    Methods without a network get 10 seeds, the others 3, and none more than `most`; a further seed
+    counts as three times as long, so that breadth comes before depth. Stand-ins for missing data
+    are left out.
     """
     book, clock, found = Book(known, path), Clock(known), {}
     for paper in papers:
@@ -134,7 +136,7 @@ def cheapest(papers, known: list[dict], path) -> list:
                 here = {run["seed"] for run in book.cell(slot, slot.main, exact=True).runs}
                 asked = 3 if "hidden" in params or "channels" in params else 10
                 seconds = clock.seconds(job, params, slot.data.source)
-                for seed in set(range(min(asked, slot.seeds))) - here:
+                for seed in set(range(min(asked, slot.seeds, most))) - here:
                     made = slot.job(slot.main, seed)
                     key = f"{made} {made.preset} {made.base} {made.baseline}"
                     entry = found.setdefault(key, [made, seconds * (3 if seed else 1), 0])
@@ -160,11 +162,15 @@ def main() -> None:
     parser.add_argument(
         "--cheapest", action="store_true", help="all tables, the cheapest figures first"
     )
+    parser.add_argument("--seeds", type=int, default=10, help="with --cheapest: at most so many")
     parser.add_argument("--dry", action="store_true", help="print the list and stop")
     args = parser.parse_args()
     papers, new = read_all(), Ledger(args.out / "ledger.jsonl")
-    listed = cheapest if args.cheapest else planned
-    jobs = listed(papers, Ledger(args.ledger).read() + new.read(), args.ledger)
+    known_runs = Ledger(args.ledger).read() + new.read()
+    if args.cheapest:
+        jobs = cheapest(papers, known_runs, args.ledger, args.seeds)
+    else:
+        jobs = planned(papers, known_runs, args.ledger)
     skip, only = ([w for w in text.split(",") if w] for text in (args.skip, args.only))
     jobs = [job for job in jobs if not any(word in str(job) for word in skip)]
     jobs = [job for job in jobs if not only or str(job).startswith(tuple(only))]
