@@ -265,6 +265,16 @@ def test_a_cell_is_close_within_three_points_or_the_published_spread():
     assert wide.close, "one published standard deviation is close too"
 
 
+def test_full_covariances_are_expected_to_take_the_square_of_the_columns():
+    paper, runs = _runs_of("cnet:table6", "GMM p", "usps", [(0, 0.49)])  # 60 seconds
+    job, params = next(iter(slots(paper, find("cnet:table6", PAPERS)[1][0]))).jobs["paper"]
+    seconds = [Clock(runs).seconds(job, {"covariance": "full"}, name) for name in ("usps", "mnist")]
+    assert seconds[0] == pytest.approx(60)
+    assert seconds[1] == pytest.approx(60 * (70_000 / 9_298) * (784 / 256) ** 2)
+    assert params.get("covariance") != "full", "the first row is k-means"
+    assert Clock(runs).seconds(job, params, "mnist") < seconds[1]
+
+
 def test_the_summary_counts_cells_and_names_those_below():
     paper, runs = _runs_of("cnet:table6", "GMM p", "usps", [(0, 0.40)])
     text = summary(paper, Book(runs), Clock(runs))

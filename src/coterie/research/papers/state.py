@@ -15,6 +15,7 @@ from .protocol import Item, Paper
 SECONDS_PER_MAC = 1.2e-10
 EPOCHS = ("pretrain_epochs", "epochs", "module_epochs", "space_epochs", "average_epochs")
 SHALLOW = 0.02
+EM_STEPS = 100  # each passes over the rows twice
 DAY = 86400
 
 
@@ -38,19 +39,29 @@ class Clock:
 
     def __init__(self, runs: list[dict]):
         self.same, self.method, units = defaultdict(list), defaultdict(list), defaultdict(list)
+        full = []
         for run in runs:
             if run["status"] != "ok" or not run["aee"]:
                 continue
             seconds = run["seconds"]["total"]
+            units[run["dataset"]].append(seconds / run["aee"])
+            if size := covariance_macs(run["params"], run["dataset"]):
+                full.append(seconds / size)
+                continue
             self.same[run["method"], run["dataset"], run["profile"]].append(seconds)
             self.method[run["method"], run["profile"]].append(run["aee"])
-            units[run["dataset"]].append(seconds / run["aee"])
         self.units = {name: statistics.median(values) for name, values in units.items()}
         rates = [unit / macs(name) for name, unit in self.units.items() if macs(name)]
         self.rate = statistics.median(rates) if rates else SECONDS_PER_MAC
+        self.full = statistics.median(full) if full else EM_STEPS * self.rate
 
     def seconds(self, job: PaperJob, params: dict, source: str) -> float:
-        """Runs of the same method on the same data, else its cost in AEE, else its budget."""
+        """Runs of the same method on the same data, else its cost in AEE, else its budget.
+
+        Mixtures with full covariances grow with the square of the columns, as no other run does.
+        """
+        if size := covariance_macs(params, source):
+            return size * self.full
         if same := self.same[job.method, job.dataset, job.profile]:
             return statistics.median(same)
         unit = self.units.get(job.dataset) or self.rate * macs(source)
@@ -80,6 +91,14 @@ def macs(name: str) -> float:
     about = named.describe(name)
     d = math.prod(about["shape"])
     return about["rows"] * 6.0 * (500 * d + 500 * 500 + 500 * 2000 + 2000 * 10)
+
+
+def covariance_macs(params: dict, name: str) -> float:
+    """Multiplications of a pass of EM with full covariances; 0 for all else."""
+    if params.get("covariance") != "full" or named.canonical(name) is None:
+        return 0.0
+    about = named.describe(name)
+    return float(about["rows"] * math.prod(about["shape"]) ** 2 * about["classes"])
 
 
 def rows_of(name: str) -> int:
