@@ -339,6 +339,16 @@ def test_blobs_are_found(key, blobs):
     assert scores(blobs[1], model.fit_predict(blobs[0]))["acc"] > 0.95
 
 
+@pytest.mark.parametrize("key", ["dec", "idec", "dcn", "dkm", "dekm"])
+def test_a_large_epsilon_holds_the_network_where_it_is(key, blobs):
+    def code(**changes):
+        return quick(key, update_every=1.0, tol=0.0, **changes).fit(blobs[0]).transform(blobs[0])
+
+    start, held, moved = code(epochs=0), code(epochs=2, eps=1e9), code(epochs=2)
+    assert np.allclose(held, start, atol=1e-5)
+    assert not np.allclose(moved, start, atol=1e-3)
+
+
 def test_dcec_is_idec_on_the_conv_net(digit_images):
     dcec, idec = registry.get("dcec"), registry.get("idec")
     assert dcec.loss is idec.loss and dcec.update is idec.update

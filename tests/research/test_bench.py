@@ -107,6 +107,16 @@ def test_same_run_compares_parameters_that_both_have():
     assert not same_run(record(), record(seed=1))
 
 
+def test_a_line_from_before_epsilon_could_be_set_is_no_run_with_another(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.append(record(method="dec", params={"lr": 1e-3}))
+    wanted = record(method="dec", params={"lr": 1e-3, "eps": 1e-3})
+    assert ledger.find(wanted) is None
+    assert ledger.find(record(method="dec", params={"lr": 1e-3, "eps": 1e-8}))
+    ledger.append(wanted)
+    assert ledger.find(wanted)["params"]["eps"] == 1e-3
+
+
 def test_a_claim_is_exclusive_and_ends(tmp_path):
     ledger, wanted = Ledger(tmp_path / "l.jsonl"), record()
     with ledger.claim(wanted) as mine, ledger.claim(wanted) as second:

@@ -53,7 +53,8 @@ class DeepClusterer(RunFields, Clusterer):
     def optim(self, **changes: Any) -> Optim:
         s = self.settings_
         settings = {"kind": s.optimizer, "lr": s.lr, "schedule": s.schedule}
-        settings |= {"momentum": s.momentum, "clip": s.clip, "horizon": s.decay_epochs}
+        settings |= {"momentum": s.momentum, "eps": s.eps, "clip": s.clip}
+        settings["horizon"] = s.decay_epochs
         settings["encoder_lr"] = getattr(s, "encoder_lr", None)
         return Optim(**(settings | changes))
 

@@ -244,6 +244,7 @@ class StepFields(ScheduleFields):
     schedule: str = param("constant", "learning-rate schedule", choices=SCHEDULES, group="training")
     optimizer: str = param("adam", "optimiser of clustering", choices=OPTIMIZERS, group="training")
     momentum: float = param(0.9, "momentum of sgd in clustering", ge=0, le=1, group="training")
+    eps: float = param(1e-8, "epsilon of Adam in clustering", gt=0, group="training")
     clip: float | None = param(
         None, "largest norm of the gradient in clustering", gt=0, group="training"
     )

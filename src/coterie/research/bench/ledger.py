@@ -33,6 +33,7 @@ KEYS = (
     "predictions",
 )
 NAME = ("method", "variant", "profile", "dataset", "seed")
+BEFORE = {"eps": 1e-8}  # of gradient descent, before lines named it
 
 
 class Ledger:
@@ -48,7 +49,8 @@ class Ledger:
     def read(self) -> list[dict]:
         """All runs that can be read, in the order in which they finished.
 
-        Parameters have the names of today, whatever they were called when a line was written.
+        Parameters have the names of today, whatever they were called when a line was written; one
+        that was fixed then has the value that it had.
         """
         try:
             lines = self.path.read_bytes().split(b"\n")
@@ -60,7 +62,8 @@ class Ledger:
                 record = json.loads(line)
                 if isinstance(record, dict):
                     if isinstance(record.get("params"), dict):
-                        record["params"] = current_names(record.get("method"), record["params"])
+                        params = current_names(record.get("method"), record["params"])
+                        record["params"] = BEFORE | params if "lr" in params else params
                     runs.append(record)
         return runs
 
