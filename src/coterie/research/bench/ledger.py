@@ -33,7 +33,7 @@ KEYS = (
     "predictions",
 )
 NAME = ("method", "variant", "profile", "dataset", "seed")
-BEFORE = {"eps": 1e-8}  # of gradient descent, before lines named it
+EPS, NAMED_IT = 1e-8, ("cm", "cnet")  # Adam's before lines had it, and methods that always did
 
 
 class Ledger:
@@ -62,8 +62,9 @@ class Ledger:
                 record = json.loads(line)
                 if isinstance(record, dict):
                     if isinstance(record.get("params"), dict):
-                        params = current_names(record.get("method"), record["params"])
-                        record["params"] = BEFORE | params if "lr" in params else params
+                        record["params"] = current_names(record.get("method"), record["params"])
+                        if "lr" in record["params"] and record["method"] not in NAMED_IT:
+                            record["params"].setdefault("eps", EPS)
                     runs.append(record)
         return runs
 
