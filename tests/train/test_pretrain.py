@@ -142,3 +142,43 @@ def test_a_layer_loses_a_fifth_of_its_own_input_and_rebuilds_all_of_it(monkeypat
     lost = [float((torch.cat(seen[i]) == 0).float().mean()) for i in range(3)]
     assert lost[0] == 0  # the raw rows are whole
     assert lost[1:] == pytest.approx([0.2, 0.2], abs=0.02)
+
+
+def test_stacked_levels_are_trained_together_with_noise_between_them(monkeypatch):
+    seen, weights = {}, {}
+    outer = MLP.outer
+
+    def watched(network, x, depth, drop):
+        layers = []
+        out = outer(network, x, depth, lambda h: layers.append(drop(h)) or layers[-1])
+        seen.setdefault(depth, []).append([x.detach(), *(h.detach() for h in layers)])
+        now = {name: p.detach().clone() for name, p in network.named_parameters()}
+        weights.setdefault(depth, []).append(now)
+        return out
+
+    monkeypatch.setattr(MLP, "outer", watched)
+    settings = {"hidden": (64, 32), "activation": "leaky_relu", "pretrain_epochs": 25}
+    X = np.random.default_rng(0).normal(size=(200, 20))
+    quick("ae_kmeans", 3, net="mlp", pretrain="stacked", **settings).fit(X)
+    wide = {1: [20, 64], 2: [20, 64, 32, 64], 3: [20, 64, 32, 32, 64]}  # the code stays whole
+    for depth, steps in seen.items():
+        layers = [torch.cat(h) for h in zip(*steps)]
+        assert [h.shape[1] for h in layers] == wide[depth]
+        for h in layers:
+            assert float((h == 0).float().mean()) == pytest.approx(0.2, abs=0.02)
+    moved = {name for name, p in weights[2][0].items() if not p.equal(weights[2][-1][name])}
+    assert {name.rsplit(".", 1)[0] for name in moved} == {  # the first two and their mirror images
+        *("encoder.0", "encoder.1", "decoder.1", "decoder.2")
+    }
+
+
+def test_all_levels_without_noise_are_the_autoencoder(blobs):
+    model = quick("ae_kmeans", 3, net="mlp", hidden=(16, 8)).fit(blobs[0])
+    x = torch.from_numpy(blobs[0][:5].astype(np.float32))
+    network = model.network_
+    with torch.no_grad():
+        whole = network.outer(x, 3, lambda h: h)
+        assert torch.allclose(whole, network.decode(network.encode(x)), atol=1e-5)
+        first = network.outer(x, 1, lambda h: h)
+        code = torch.relu(x @ network.encoder[0].weight.T + network.encoder[0].bias)
+        assert torch.allclose(first, network.decoder[-1](code), atol=1e-5)
