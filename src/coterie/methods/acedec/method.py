@@ -18,7 +18,7 @@ from ...math.axes import (
     space_map,
     unrotated,
 )
-from ...math.centers import cluster_sums, running_mean
+from ...math.centers import cluster_sums, fading_mean, running_mean
 from ...runtime.processes import row_mean, sum_parts
 from ...train.batch import Batch, Step, Terms
 from ...train.head import Head
@@ -63,8 +63,9 @@ class ACeDeC(TwoSpaces):
     embedding is stretched to 3 times the total variance of the rows: eq. 5 has no weights, so the
     scale of the embedding, which the decoder undoes, would be one by accident.
 
-    Training: centres are running means of the rows they are given; one without rows in a batch
-    stays. Each update sets them to the mean over all rows and restarts their counts.
+    Training: after each batch centres move towards the mean of their rows, by 1 / (1 + m) where m
+    is about the number of rows a batch has for them; one without rows stays. Each update sets them
+    to the mean over all rows.
 
     With ``shared_pull=False`` the second term trains V and beta only: an axis that does not
     separate clusters is still costly, but the embedding is no longer moved by it.
@@ -204,18 +205,18 @@ class ACeDeC(TwoSpaces):
 
     @torch.no_grad()
     def move_means(self, batch: Batch, head: Head, centers: bool = True) -> None:
-        """Running means: of all rows, and of those nearest to each centre (mini-batch k-means)."""
+        """Means that follow the network: of all rows, and of those nearest to each centre."""
         z = batch.z_clean.detach()
         whole = torch.zeros(len(z), dtype=torch.int64, device=z.device)
         mean, _ = running_mean(head.shared[None], head.counts.sum()[None], z, whole, batch.sum)
         head.shared.copy_(mean[0])
         if centers:
-            moved = running_mean(head.centers.data, head.counts, z, nearest(z, head), batch.sum)
+            moved = fading_mean(head.centers.data, head.counts, z, nearest(z, head), batch.sum)
             head.centers.data.copy_(moved[0])
             head.counts.copy_(moved[1])
 
     def update(self, view: View, head: Head) -> torch.Tensor:
-        """The objective's own update in the space; means and counts over all rows."""
+        """The objective's own update in the space; means over all rows."""
         z = view.latents
         hold_scale(self.settings_, z, head)
         W = space_map(head).detach()
@@ -227,7 +228,6 @@ class ACeDeC(TwoSpaces):
         if "centers" in head.kinds["state"]:
             means = sums / counts[:, None].clamp_min(1)
             head.centers.copy_(torch.where(counts[:, None] > 0, means, head.centers))
-        head.counts.copy_(counts)
         head.shared.copy_(row_mean(z))
         return labels
 
