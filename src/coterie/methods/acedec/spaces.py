@@ -36,7 +36,8 @@ class TwoSpaces(JointClusterer):
             order = torch.argsort(head.b, descending=True, stable=True)
             head.V.copy_(head.V[:, order].clone())
             head.b.copy_(head.b[order].clone())
-            context.labels = self.update(context, head)
+            context.labels = labels = self.update(context, head)
+            self.settle_means(context.latents, labels, head)
             u = rotated(context.latents - head.shared, head).to(wide_dtype(context.device))
             head.spread.copy_(sum_parts(u.T @ u) / row_count(u))
 
