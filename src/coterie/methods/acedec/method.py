@@ -190,11 +190,8 @@ class ACeDeC(TwoSpaces):
         decode = batch.network.decode
         z = batch.z_clean.detach() if self.objective == "dec" else batch.z_clean
         if not batch.moved:
-            return {
-                "reconstruction": squared_error(
-                    batch.clean, decode(unrotated(rotated(z, head), head))
-                )
-            }
+            rebuilt = decode(unrotated(rotated(z, head), head))
+            return {"reconstruction": squared_error(batch.clean, rebuilt)}
         changed = batch.z.detach() if self.objective == "dec" else batch.z
         g = gates(head).detach()  # beta says what clusters, not what is easy to rebuild
         clean, other = masked(z, head, g), masked(changed, head, 1 - g)
