@@ -11,7 +11,6 @@ from coterie.math import seeding
 from coterie.math.centers import (
     align,
     cluster_sums,
-    fading_mean,
     kmeans,
     reseed_empty,
     running_mean,
@@ -73,17 +72,6 @@ def test_running_mean_equals_dcn_row_by_row():
     close(ours, theirs)
     close(ours_counts, their_counts)
     assert torch.equal(ours[3], centers[3])  # no row, no move
-
-
-def test_fading_mean_twin():
-    centers, counts = normal(4, 3, seed=6), torch.tensor([100.0, 3.0, 1.0, 7.0]).double()
-    ours, ours_counts = fading_mean(centers, counts, Z, LABELS)
-    theirs, their_counts = twin.fading_mean(
-        centers.tolist(), counts.tolist(), Z.tolist(), LABELS.tolist()
-    )
-    close(ours, theirs)
-    close(ours_counts, their_counts)
-    assert torch.equal(ours[3], centers[3]) and ours_counts[3] == 7  # no row, no move
 
 
 def test_lloyd_twin_from_given_centres():

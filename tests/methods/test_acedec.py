@@ -282,6 +282,7 @@ def test_a_centre_without_rows_in_a_batch_stays():
     bench.method.move_means(bench.batch, head)
     assert torch.equal(head.centers[1], before[1])
     assert not torch.equal(head.centers[0], before[0])
+    assert head.counts.sum() == N + len(INDEX)
 
 
 def linear(X, **changes):

@@ -25,21 +25,6 @@ def running_mean(centers, counts, z, labels):
     return centers, counts
 
 
-def fading_mean(centers, counts, z, labels):
-    """A cluster's count is halved and half of its new rows are added; then it takes a step of
-    1 / (1 + count) to the mean of these rows."""
-    centers, counts = [list(c) for c in centers], list(counts)
-    for k in range(len(centers)):
-        own = [row for row, label in zip(z, labels, strict=True) if label == k]
-        if own:
-            counts[k] = 0.5 * counts[k] + 0.5 * len(own)
-            rate = 1 / (1 + counts[k])
-            for j in range(len(centers[k])):
-                mean = sum(row[j] for row in own) / len(own)
-                centers[k][j] = (1 - rate) * centers[k][j] + rate * mean
-    return centers, counts
-
-
 def within_scatter(z, labels, centers):
     d = len(z[0])
     scatter = [[0.0] * d for _ in range(d)]

@@ -105,7 +105,6 @@ SETTINGS = [
     ("dec", {"augment": "affine"}),
     ("dec", {"pretrain": "denoise", "clip": 1.0, "optimizer": "sgd"}),
     ("idec", {"pretrain": "layerwise", "net": "mlp"}),
-    ("idec", {"pretrain": "stacked", "net": "mlp"}),
     (
         "dkm",
         {

@@ -62,10 +62,9 @@ class Clusterer(Labelling, Pictured, ClusterMixin, TransformerMixin, BaseEstimat
     random_state: Any = param(None, "seed; None draws a new one for each fit", group="run")
     scale: str = param(
         "auto",
-        "input scaling: auto (by the data), none, unit (divide by the largest value), rms (to a "
-        "mean square of 1), symmetric (to -1..1), global (centre columns, one factor for all), "
-        "standard (each column by itself)",
-        choices=("auto", "none", "unit", "rms", "symmetric", "global", "standard"),
+        "input scaling: auto (by the data), none, unit (divide by the largest value), symmetric "
+        "(to -1..1), global (centre columns, one factor for all), standard (each column by itself)",
+        choices=("auto", "none", "unit", "symmetric", "global", "standard"),
     )
     encoder: Any = param(
         None,

@@ -183,10 +183,8 @@ class PretrainFields(ScheduleFields):
     )
     pretrain: str = param(
         "plain",
-        "kind of pre-training: plain; denoise (a fifth of each row hidden); layerwise (one layer "
-        "after the other, with noise); stacked (the first layer, the first two, ..., with noise); "
-        "kith (Kith's features and network replace `net`)",
-        choices=("plain", "denoise", "layerwise", "stacked", "kith"),
+        "kind of pre-training; kith: Kith's features and network replace `net`",
+        choices=("plain", "denoise", "layerwise", "kith"),
         group="training",
     )
     pretrain_epochs: float | None = param(

@@ -13,7 +13,6 @@ __all__ = [
     "align",
     "cluster_sums",
     "draw_far_rows",
-    "fading_mean",
     "first_centers",
     "kmeans",
     "reseed_empty",
@@ -59,21 +58,6 @@ def running_mean(centers, counts, z, labels, add_up=lambda t: t):
     total = counts + new
     moved = (counts[:, None] * centers + sums) / total[:, None].clamp_min(1)
     return torch.where(new[:, None] > 0, moved.to(centers.dtype), centers), total
-
-
-def fading_mean(centers, counts, z, labels, add_up=lambda t: t):
-    """Mini-batch k-means that forgets: (k, d), (k,), (n, d), (n,) -> (k, d), (k,).
-
-    count_k becomes the mean of count_k and the number of new rows, and c_k moves towards their
-    mean by ``1 / (1 + count_k)``. So a batch weighs as much late in training as at its start, and
-    centres follow a network that moves. A centre without rows stays, and so does its count.
-    """
-    sums, new = map(add_up, cluster_sums(z, labels, len(centers)))
-    here = new > 0
-    counts = torch.where(here, (counts + new) / 2, counts)
-    means = sums / new[:, None].clamp_min(1)
-    moved = torch.lerp(centers, means.to(centers.dtype), (1 / (1 + counts))[:, None])
-    return torch.where(here[:, None], moved, centers), counts
 
 
 def within_scatter(z, labels, centers):  # (n, d), (n,), (k, d) -> (d, d)

@@ -40,15 +40,15 @@ def half_products(device: torch.device, on: bool = True) -> Iterator[None]:
 
 
 def in_half(layers: Callable) -> Callable:
-    """Mark a function (network, tensor, ...) -> tensor; its result is float32 in any case."""
+    """Mark a function (network, tensor) -> tensor; its result is float32 in any case."""
 
     @wraps(layers)
-    def run(network, x, *more):
+    def run(network, x):
         kind = _HALF.get()
         if kind is None:
-            return layers(network, x, *more)
+            return layers(network, x)
         with torch.autocast(kind, torch.bfloat16):
-            return layers(network, x, *more).float()
+            return layers(network, x).float()
 
     return run
 
@@ -122,20 +122,3 @@ class MLP(nn.Module):
         code = code if i == self.levels - 1 else self._act(code)
         out = self.decoder[-1 - i](code)
         return out if i == 0 else self._act(out)
-
-    # -- stacked pre-training: the outermost levels as an autoencoder of their own ---------------
-    def outer_parameters(self, depth: int) -> list[nn.Parameter]:
-        return [p for i in range(depth) for p in self.level_parameters(i)]
-
-    @in_half
-    def outer(self, x: torch.Tensor, depth: int, drop: Callable) -> torch.Tensor:
-        """(b, *shape) -> (b, *shape) by `depth` levels there and back; all but the code are
-        followed by `drop`."""
-        h = x.flatten(1)
-        for i, layer in enumerate(self.encoder[:depth]):
-            h = layer(h)
-            if i < self.levels - 1:
-                h = drop(self._act(h))
-        for layer in self.decoder[self.levels - depth : -1]:
-            h = drop(self._act(layer(h)))
-        return self.decoder[-1](h).view(-1, *self.shape)

@@ -1,4 +1,4 @@
-"""Pre-training of an autoencoder: end to end, denoising, layer by layer, or stacked."""
+"""Pre-training of an autoencoder: end to end, denoising, or layer by layer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from .optim import Optim
 from .plan import Phase
 from .settings import Settings
 
-CORRUPTION = 0.2  # share of its input that a denoising layer does not see (DEC)
+CORRUPTION = 0.2  # share of the input that a denoising autoencoder does not see (DEC)
 
 
 def reconstruction(batch: Batch, head: Head | None = None) -> Terms:
@@ -30,7 +30,7 @@ def pretrain_optim(s: Settings) -> Optim:
 
 
 def pretraining(s: Settings, network: Any, change: Callable | None) -> list[Phase]:
-    """The phases of `pretrain`; those by level end with a fine-tuning of the whole.
+    """The phases of `pretrain`; the layer-wise ones end with a fine-tuning of the whole.
 
     Parameters
     ----------
@@ -38,19 +38,14 @@ def pretraining(s: Settings, network: Any, change: Callable | None) -> list[Phas
     """
     epochs, optim = s.pretrain_epochs, pretrain_optim(s)
     common: dict[str, Any] = {"batch_size": s.pretrain_batch_size, "optim": optim}
-    if s.pretrain in ("layerwise", "stacked") and not hasattr(network, "level_parameters"):
-        raise ValueError(
-            f"pretrain={s.pretrain!r} needs net='mlp'; use pretrain='plain' or 'denoise'"
-        )
     if s.pretrain == "layerwise":
+        if not hasattr(network, "level_parameters"):
+            raise ValueError(
+                "pretrain='layerwise' needs net='mlp'; use pretrain='plain' or 'denoise'"
+            )
         each = epochs / (2 * network.levels)  # half of the epochs, then the whole
         levels = [_level(i, each, optim, common) for i in range(network.levels)]
         return [*levels, Phase("pretrain", epochs / 2, reconstruction, **common)]
-    if s.pretrain == "stacked":
-        each = epochs / (network.levels + 2)  # the whole takes as long as two levels
-        levels = [_outer(i + 1, each, optim, common) for i in range(network.levels)]
-        whole = Phase("pretrain", 2 * each, reconstruction, augment=_corrupt, **common)
-        return [*levels, whole]
     noise = _corrupt if s.pretrain == "denoise" else change
     return [Phase("pretrain", epochs, reconstruction, augment=noise, **common)]
 
@@ -88,28 +83,3 @@ def _level(i: int, epochs: float, optim: Optim, common: dict) -> Phase:
         return {"main": (network.level_parameters(i), optim)}
 
     return Phase(f"pretrain-{i}", epochs, loss, optimizers=optimizers, **common)
-
-
-def _outer(depth: int, epochs: float, optim: Optim, common: dict) -> Phase:
-    """The outermost levels of a stacked denoising autoencoder, all trained together; noise on the
-    rows and on every layer but the code."""
-
-    def loss(batch: Batch, head: Head | None) -> Terms:
-        places = iter(range(2 * depth))
-
-        def drop(h: torch.Tensor) -> torch.Tensor:
-            def make(b: int, g: torch.Generator) -> torch.Tensor:
-                return torch.rand(b, h.shape[1], generator=g)
-
-            kept = batch.draw(make, "lost", next(places)) >= CORRUPTION
-            return h * (kept / (1 - CORRUPTION)).to(h.dtype)
-
-        return {
-            "reconstruction": squared_error(batch.clean, batch.network.outer(batch.x, depth, drop))
-        }
-
-    def optimizers(network, head):
-        return {"main": (network.outer_parameters(depth), optim)}
-
-    name = f"pretrain-{depth - 1}"
-    return Phase(name, epochs, loss, optimizers=optimizers, augment=_corrupt, **common)

@@ -47,7 +47,6 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
     global    columns centred, one factor for all: mean variance 1 (k-means does not notice)
     standard  each column centred and divided by its own deviation
     unit      divided by the largest absolute value
-    rms       divided by the root of the mean square of all values (DEC)
     symmetric from the smallest value at -1 to the largest at 1 (USPS in the DKM paper)
     none      as given
     """
@@ -78,9 +77,6 @@ def fit_scaling(source: Any, choice: str) -> Scaling:
             is_byte = source.dtype == np.uint8 or (largest > 1 and largest <= 255 and stats.whole)
             largest = 255.0 if is_byte and largest > 16 else max(largest, 1.0)
         return Scaling("unit", np.asarray(zero), np.asarray(_inverse(largest)))
-    if choice == "rms":
-        square = np.square(stats.mean).mean() + stats.variance.mean()
-        return Scaling("rms", np.asarray(zero), np.asarray(_inverse(np.sqrt(square))))
     if choice == "symmetric":
         low, high = stats.low.min(), stats.high.max()
         middle = np.asarray((low + high) / 2)

@@ -18,7 +18,7 @@ from ...math.axes import (
     space_map,
     unrotated,
 )
-from ...math.centers import cluster_sums, fading_mean, running_mean
+from ...math.centers import cluster_sums, running_mean
 from ...runtime.processes import row_mean, sum_parts
 from ...train.batch import Batch, Step, Terms
 from ...train.head import Head
@@ -63,9 +63,8 @@ class ACeDeC(TwoSpaces):
     embedding is stretched to 3 times the total variance of the rows: eq. 5 has no weights, so the
     scale of the embedding, which the decoder undoes, would be one by accident.
 
-    Training: after each batch centres move towards the mean of their rows, by 1 / (1 + m) where m
-    is about the number of rows a batch has for them; one without rows stays. In the end they are
-    the means over all rows.
+    Training: centres are running means of the rows they are given; one without rows in a batch
+    stays. Each update sets them to the mean over all rows and restarts their counts.
 
     With ``shared_pull=False`` the second term trains V and beta only: an axis that does not
     separate clusters is still costly, but the embedding is no longer moved by it.
@@ -190,8 +189,11 @@ class ACeDeC(TwoSpaces):
         decode = batch.network.decode
         z = batch.z_clean.detach() if self.objective == "dec" else batch.z_clean
         if not batch.moved:
-            rebuilt = decode(unrotated(rotated(z, head), head))
-            return {"reconstruction": squared_error(batch.clean, rebuilt)}
+            return {
+                "reconstruction": squared_error(
+                    batch.clean, decode(unrotated(rotated(z, head), head))
+                )
+            }
         changed = batch.z.detach() if self.objective == "dec" else batch.z
         g = gates(head).detach()  # beta says what clusters, not what is easy to rebuild
         clean, other = masked(z, head, g), masked(changed, head, 1 - g)
@@ -202,25 +204,18 @@ class ACeDeC(TwoSpaces):
 
     @torch.no_grad()
     def move_means(self, batch: Batch, head: Head, centers: bool = True) -> None:
-        """Means that follow the network: of all rows, and of those nearest to each centre.
-
-        Changed rows count as the rows themselves do. Moving pictures blurs them; centres of the
-        clear ones alone would run from the blurred ones that are pulled after them.
-        """
-        clean = batch.z_clean.detach()
-        z, labels = clean, nearest(clean, head)
-        if batch.moved:
-            z, labels = torch.cat([clean, batch.z.detach()]), torch.cat([labels, labels])
-        whole = torch.zeros_like(labels)
+        """Running means: of all rows, and of those nearest to each centre (mini-batch k-means)."""
+        z = batch.z_clean.detach()
+        whole = torch.zeros(len(z), dtype=torch.int64, device=z.device)
         mean, _ = running_mean(head.shared[None], head.counts.sum()[None], z, whole, batch.sum)
         head.shared.copy_(mean[0])
         if centers:
-            moved = fading_mean(head.centers.data, head.counts, z, labels, batch.sum)
+            moved = running_mean(head.centers.data, head.counts, z, nearest(z, head), batch.sum)
             head.centers.data.copy_(moved[0])
             head.counts.copy_(moved[1])
 
     def update(self, view: View, head: Head) -> torch.Tensor:
-        """The objective's own update in the space."""
+        """The objective's own update in the space; means and counts over all rows."""
         z = view.latents
         hold_scale(self.settings_, z, head)
         W = space_map(head).detach()
@@ -228,15 +223,13 @@ class ACeDeC(TwoSpaces):
         labels: Any = self.objective_.update(z @ W, seen, view.rng, view.done)
         if self.objective in FIXED_SPACE:
             head.held.copy_(W)
-        return labels
-
-    def settle_means(self, z: torch.Tensor, labels: torch.Tensor, head: Head) -> None:
-        """Means over all rows, once the network is finished."""
         sums, counts = map(sum_parts, cluster_sums(z, labels, self.n_clusters))
         if "centers" in head.kinds["state"]:
             means = sums / counts[:, None].clamp_min(1)
             head.centers.copy_(torch.where(counts[:, None] > 0, means, head.centers))
+        head.counts.copy_(counts)
         head.shared.copy_(row_mean(z))
+        return labels
 
     # -- the result -------------------------------------------------------------------------
     def _weight(self, z: torch.Tensor) -> float:

@@ -36,8 +36,7 @@ class TwoSpaces(JointClusterer):
             order = torch.argsort(head.b, descending=True, stable=True)
             head.V.copy_(head.V[:, order].clone())
             head.b.copy_(head.b[order].clone())
-            context.labels = labels = self.update(context, head)
-            self.settle_means(context.latents, labels, head)
+            context.labels = self.update(context, head)
             u = rotated(context.latents - head.shared, head).to(wide_dtype(context.device))
             head.spread.copy_(sum_parts(u.T @ u) / row_count(u))
 

@@ -92,10 +92,7 @@ def hold_scale(s: Settings, z: torch.Tensor, head: Head) -> None:  # (n, d)
 
 
 def space_phase(method: "ACeDeC") -> list[Phase | Call]:
-    """Start "random", as in the paper: V and beta by gradient, then k-means in their space.
-
-    The loss is eq. 5 for the codes: both nets stay as they are, and V V' rebuilds the code.
-    """
+    """Start "random", as in the paper: V and beta by gradient, then k-means in their space."""
     optim = method.optim(lr=method.space_lr, schedule="onecycle")
 
     def alone(network: nn.Module, head: Head) -> dict:
@@ -107,9 +104,8 @@ def space_phase(method: "ACeDeC") -> list[Phase | Call]:
         with torch.no_grad():
             z = batch.z_clean
         terms = {"cluster": method.distance(z, z, head), "shared": method.shared(z, head)}
-        # of the code, as in the authors' library: through the decoder an axis that pixels hardly
-        # need would be pulled to nothing
-        terms["reconstruction"] = squared_error(z, unrotated(rotated(z, head), head))
+        rebuilt = batch.network.decode(unrotated(rotated(z, head), head))
+        terms["reconstruction"] = squared_error(batch.clean, rebuilt)
         step.optimize("main", terms, batch.weight)
         method.move_means(batch, head)
 
