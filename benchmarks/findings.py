@@ -104,9 +104,11 @@ def tell(what: str, model, data) -> None:
     print(f"{what}: NMI {found['nmi']:.3f}  ACC {found['acc']:.3f}  dimensions {dims}", flush=True)
 
 
+STUDIES = {"acedec": acedec, "coil20": coil20, "dcn": dcn}
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("study", choices=("acedec", "coil20", "dcn"))
+    parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--cache-dir", default="runs/findings")
     args = parser.parse_args()
-    {"acedec": acedec, "coil20": coil20, "dcn": dcn}[args.study](args.cache_dir)
+    STUDIES[args.study](args.cache_dir)
